@@ -1,0 +1,52 @@
+# make demo and make test need Python 3.11+ (3.10 works, with PySpark 3.5) and make; the rest they install in .venv.
+PYTHON ?= python3
+
+VENV := .venv
+RUN := $(VENV)/bin/python
+LOCAL := $(VENV)/.local.stamp
+DEV := $(VENV)/.dev.stamp
+PIP_INSTALL := $(RUN) -m pip install --quiet --disable-pip-version-check
+
+.DEFAULT_GOAL := test
+.PHONY: demo test bench fmt clean
+
+demo: $(LOCAL)
+	$(RUN) examples/demo.py
+
+test: $(DEV)
+	$(RUN) -m ruff check .
+	$(RUN) -m ruff format --check .
+	$(RUN) -m mypy
+	$(RUN) -m pytest
+
+bench: $(DEV)
+	$(RUN) -m benchmarks.run
+
+fmt: $(DEV)
+	$(RUN) -m ruff format .
+	$(RUN) -m ruff check --fix .
+
+clean:
+	rm -rf build dist results examples/results spark-warehouse metastore_db derby.log artifacts
+	rm -rf .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
+
+# A stamp is older than pyproject.toml where there is something to install.
+$(LOCAL): pyproject.toml | $(RUN)
+	@echo "Installing sparkmetrics with Spark and Java into $(VENV) (1 GB, once) ..."
+	@$(PIP_INSTALL) -e '.[local]'
+	@touch $@
+
+$(DEV): pyproject.toml | $(RUN)
+	@echo "Installing sparkmetrics with Spark, Java and the development tools into $(VENV) (1.3 GB, once) ..."
+	@$(PIP_INSTALL) -e '.[local,dev]'
+	@touch $(LOCAL) $@
+
+$(RUN):
+	@command -v $(PYTHON) >/dev/null || { \
+	    echo "$(PYTHON) not found: install Python 3.11+, or name one: make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { \
+	    echo "$$($(PYTHON) --version 2>&1) is too old: name a Python 3.10+: make PYTHON=python3.11" >&2; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { \
+	    echo "$(PYTHON) has no venv module: install it (Debian, Ubuntu: apt install python3-venv)" >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV)

@@ -1,0 +1,1 @@
+"""What the library costs, on data made here."""

@@ -1,0 +1,8 @@
+"""The job for spark-submit: `spark-submit jobs/evaluate.py --config conf/evaluate.yaml --run-date 2026-11-29`."""
+
+import sys
+
+from sparkmetrics.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main(["evaluate", *sys.argv[1:]]))

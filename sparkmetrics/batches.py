@@ -1,0 +1,292 @@
+"""Arrow batches of a task to sorted arrays and back: key codes, score entries, runs in rows of bounded size.
+
+No Spark import: what runs in a worker needs NumPy and pyarrow alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sparkmetrics import kernel
+from sparkmetrics.kernel import Booleans, Floats, Integers
+
+CELL_SCORES = 16_384
+"""Most scores in one row: readers with 1 GB of heap die on a row of more than 32,768."""
+
+BATCH_SCORES = 262_144
+"""Most scores in one Arrow batch that a task hands back (6 MiB)."""
+
+BATCH_ROWS = 65_536
+"""Most rows in one Arrow batch that a task hands back."""
+
+
+@dataclass(frozen=True)
+class Codes:
+    """A code for each row of a table by its key columns.
+
+    Attributes
+    ----------
+    row : array of int64, shape (rows,): the code of each row, 0 to size - 1. Codes follow the order of the key columns:
+        rows that agree in the first columns have consecutive codes.
+    first : array of int64, shape (size,): the first row that has each code, where the key's values can be taken.
+    """
+
+    row: Integers
+    first: Integers
+
+    @property
+    def size(self) -> int:
+        """The number of distinct keys."""
+        return len(self.first)
+
+
+def key_codes(columns: Sequence[pa.Array], rows: int, within: Codes | None = None) -> Codes:
+    """Codes of the distinct combinations of key columns; null is a value like any other.
+
+    Parameters
+    ----------
+    columns : Arrow arrays of `rows` values, of any type that can be a key; none gives one key.
+    within : codes of columns that stand before these.
+    """
+    codes, size = (within.row, within.size) if within else (np.zeros(rows, dtype=np.int64), min(rows, 1))
+    for column in columns:
+        # Without null_encoding="encode" the index of a null is garbage.
+        encoded = pc.dictionary_encode(column, null_encoding="encode")
+        codes = codes * len(encoded.dictionary) + encoded.indices.to_numpy(zero_copy_only=False)
+        codes, size = _compress(codes, size * len(encoded.dictionary))
+    first = np.empty(size, dtype=np.int64)
+    first[codes[::-1]] = np.arange(rows - 1, -1, -1)
+    return Codes(codes, first)
+
+
+def _compress(codes: Integers, limit: int) -> tuple[Integers, int]:
+    """Renumbers codes below `limit` without gaps, in the same order."""
+    if limit > max(4 * len(codes), 65_536):
+        distinct, inverse = np.unique(codes, return_inverse=True)
+        return inverse.astype(np.int64, copy=False), len(distinct)
+    present = np.zeros(limit, dtype=bool)
+    present[codes] = True
+    numbers = np.cumsum(present) - 1
+    return numbers[codes], int(present.sum())
+
+
+def whole_table(batches: Iterable[pa.RecordBatch]) -> pa.Table | None:
+    """All batches as one table of contiguous columns, or None where there are no rows."""
+    kept = [batch for batch in batches if batch.num_rows]
+    return pa.Table.from_batches(kept).combine_chunks() if kept else None
+
+
+def column(table: pa.Table, name: str) -> pa.Array:
+    """A column of a table as one contiguous array."""
+    chunks = table.column(name)
+    return chunks.chunk(0) if chunks.num_chunks == 1 else chunks.combine_chunks()
+
+
+def floats(table: pa.Table, name: str) -> Floats:
+    """A column of doubles; null reads NaN."""
+    values: Floats = column(table, name).to_numpy(zero_copy_only=False)
+    return values
+
+
+@dataclass(frozen=True)
+class Entries:
+    """Scores with the weights they carry, in the order they came.
+
+    Attributes
+    ----------
+    source : array of int64: the row of the table each entry comes from (where its keys are).
+    score, positive, negative : arrays of float64.
+    rows : array of float64: the prediction rows counted at each entry. None without weights, where it would be
+        positive + negative.
+    """
+
+    source: Integers
+    score: Floats
+    positive: Floats
+    negative: Floats
+    rows: Floats | None
+
+
+def entries_of_predictions(table: pa.Table, weighted: bool) -> Entries:
+    """One entry a row, from columns `score`, `positive` (boolean) and, when weighted, `weight`."""
+    positive = column(table, "positive").to_numpy(zero_copy_only=False).astype(np.float64)
+    negative = 1.0 - positive
+    rows = None
+    if weighted:
+        weight = floats(table, "weight")
+        positive, negative, rows = positive * weight, negative * weight, np.ones(table.num_rows)
+    # Adding 0.0 turns -0.0 into 0.0: they are one score.
+    return Entries(np.arange(table.num_rows), floats(table, "score") + 0.0, positive, negative, rows)
+
+
+def entries_of_counts(table: pa.Table, weighted: bool) -> Entries:
+    """The entries of rows of score counts, from their columns `score`, `pos`, `neg` and `rows`.
+
+    With weights a row without scores (all its predictions weigh 0) gives an entry of weight 0, so that its rows and
+    its segment are not lost.
+    """
+    lists = column(table, "score")
+    lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False).astype(np.int64)
+    source = np.repeat(np.arange(table.num_rows), lengths)
+    score, positive, negative = (
+        column(table, name).flatten().to_numpy(zero_copy_only=False) for name in ("score", "pos", "neg")
+    )
+    if not weighted:
+        return Entries(source, score, positive, negative, None)
+    rows_of_row = floats(table, "rows")
+    rows = np.zeros(len(score))
+    filled = lengths > 0
+    rows[(np.cumsum(lengths) - lengths)[filled]] = rows_of_row[filled]
+    bare = np.flatnonzero(~filled)
+    nothing = np.zeros(len(bare))
+    return Entries(
+        np.concatenate([source, bare]),
+        np.concatenate([score, nothing]),
+        np.concatenate([positive, nothing]),
+        np.concatenate([negative, nothing]),
+        np.concatenate([rows, rows_of_row[~filled]]),
+    )
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Sorted, tie-free entries of many runs, one after the other.
+
+    Attributes
+    ----------
+    first : array of int64, shape (runs,): a row of the input that has the keys of each run.
+    length : array of int64, shape (runs,): the number of scores of each run; 0 where all weights are 0.
+    rows : array of float64, shape (runs,): its prediction rows.
+    score, positive, negative : arrays of float64: the entries of all runs.
+    """
+
+    first: Integers
+    length: Integers
+    rows: Floats
+    score: Floats
+    positive: Floats
+    negative: Floats
+
+
+def make_runs(entries: Entries, cells: Codes, split: CellSplit | None = None) -> tuple[Runs, Integers]:
+    """Sorts entries by (cell, score), joins ties and cuts the result into runs.
+
+    Parameters
+    ----------
+    entries : scores in any order.
+    cells : the codes of the rows the entries come from, by (by, segments) or (by, range, segments).
+    split : gives each sorted entry its range; None makes one run of a cell.
+
+    Returns
+    -------
+    runs, and the range of each of them (0 without `split`).
+    """
+    cell = cells.row[entries.source]
+    order = kernel.sort_by_group(cell, np.argsort(entries.score))
+    weights = [entries.positive[order], entries.negative[order]]
+    if entries.rows is not None:
+        weights.append(entries.rows[order])
+    cell, score, sums, _ = kernel.collapse(cell[order], entries.score[order], *weights)
+    positive, negative = sums[0], sums[1]
+    rows = sums[2] if entries.rows is not None else positive + negative
+    ranges = np.zeros(len(score), dtype=np.int64) if split is None else split(cell, score)
+    starts = kernel.segment_starts(cell, ranges)
+    run = np.repeat(np.arange(len(starts)), kernel.segment_lengths(starts, len(score)))
+    kept = (positive > 0) | (negative > 0)
+    runs = Runs(
+        first=cells.first[cell[starts]],
+        length=np.bincount(run[kept], minlength=len(starts)),
+        rows=kernel.segment_sums(rows, starts),
+        score=score[kept],
+        positive=positive[kept],
+        negative=negative[kept],
+    )
+    return runs, ranges[starts]
+
+
+@dataclass(frozen=True)
+class CellSplit:
+    """Gives sorted entries their range by the cut points of their `by` tuple.
+
+    Attributes
+    ----------
+    cuts : the cut points of each tuple of the task, increasing; range r holds cuts[r - 1] <= score < cuts[r].
+    tuple_of_cell : array of int64: which of them belongs to each cell. Cells of one tuple have consecutive codes.
+    """
+
+    cuts: Sequence[Floats]
+    tuple_of_cell: Integers
+
+    def __call__(self, cell: Integers, score: Floats) -> Integers:
+        """The range of each entry, in arrays sorted by cell."""
+        ranges = np.zeros(len(score), dtype=np.int64)
+        owner = self.tuple_of_cell[cell]
+        starts = kernel.segment_starts(owner)
+        for begin, length in zip(starts, kernel.segment_lengths(starts, len(owner)), strict=True):
+            cuts = self.cuts[owner[begin]]
+            if len(cuts):
+                piece = slice(begin, begin + length)
+                ranges[piece] = np.searchsorted(cuts, score[piece], side="right")
+        return ranges
+
+
+def run_batches(
+    runs: Runs, keys: pa.Table, extra: dict[str, pa.Array], lead: Booleans | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Runs as rows of at most `CELL_SCORES` scores, in batches of bounded size.
+
+    Parameters
+    ----------
+    runs : what to write.
+    keys : the key columns of the input, from which each run takes its first row.
+    extra : further columns, one value a run.
+    lead : which runs are first in their unit; adds a boolean column `lead`, true on the first row of such a run.
+
+    Yields
+    ------
+    Record batches with the columns of `keys`, those of `extra`, `rows` (on the first row of a run, 0 on the others),
+    `positives`, `negatives` and the lists `score`, `pos`, `neg`.
+    """
+    pieces = np.maximum(-(-runs.length // CELL_SCORES), 1)
+    run = np.repeat(np.arange(len(pieces)), pieces)
+    number = np.arange(len(run)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+    sizes = np.minimum(runs.length[run] - number * CELL_SCORES, CELL_SCORES)
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    for begin, end in batch_slices(sizes):
+        chosen, begins = run[begin:end], offsets[begin : end + 1]
+        entries = slice(begins[0], begins[-1])
+        positive, negative = runs.positive[entries], runs.negative[entries]
+        starts = begins - begins[0]
+        columns = dict(zip(keys.column_names, keys.take(pa.array(runs.first[chosen])).columns, strict=True))
+        columns |= {name: values.take(pa.array(chosen)) for name, values in extra.items()}
+        if lead is not None:
+            columns["lead"] = pa.array(lead[chosen] & (number[begin:end] == 0))
+        columns["rows"] = pa.array(np.where(number[begin:end] == 0, runs.rows[chosen], 0.0))
+        columns["positives"], columns["negatives"] = (
+            pa.array(_piece_sums(weights, starts)) for weights in (positive, negative)
+        )
+        for name, values in (("score", runs.score[entries]), ("pos", positive), ("neg", negative)):
+            columns[name] = pa.ListArray.from_arrays(pa.array(starts, pa.int32()), pa.array(values))
+        yield from pa.table(columns).combine_chunks().to_batches()
+
+
+def _piece_sums(weights: Floats, offsets: Integers) -> Floats:
+    """The sum of each piece, 0 for an empty one (where np.add.reduceat would give an element)."""
+    sums = np.zeros(len(offsets) - 1)
+    filled = np.flatnonzero(np.diff(offsets))
+    sums[filled] = kernel.segment_sums(weights, offsets[filled])
+    return sums
+
+
+def batch_slices(sizes: Integers) -> Iterator[tuple[int, int]]:
+    """Cuts rows of given sizes into consecutive stretches of about `BATCH_SCORES` and at most `BATCH_ROWS` rows."""
+    batch = np.maximum((np.cumsum(sizes) - sizes) // BATCH_SCORES, 0)
+    starts = kernel.segment_starts(batch)
+    for begin, length in zip(starts, kernel.segment_lengths(starts, len(sizes)), strict=True):
+        for piece in range(int(begin), int(begin + length), BATCH_ROWS):
+            yield piece, min(piece + BATCH_ROWS, int(begin + length))

@@ -1,0 +1,199 @@
+"""YAML -> a checked config of one job. Every error of a config is in one message."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+from collections.abc import Mapping
+from datetime import date
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from sparkmetrics.columns import Keys
+from sparkmetrics.errors import ConfigError
+from sparkmetrics.options import Options
+
+RUN_DATE = "{run_date}"
+"""Stands for the run's date in `predictions.path` and `predictions.filter`."""
+
+NOT_YET: dict[str, dict[str, Any]] = {
+    "columns": {"prediction": None, "probabilities": None, "id": None},
+    "evaluate": {
+        "beta": [1.0],
+        "costs": None,
+        "buckets": 10,
+        "calibration_bins": 10,
+        "classes": None,
+        "class_costs": None,
+        "accuracy_weights": None,
+        "payoffs": None,
+        "top_k": [],
+        "curve_metrics": [],
+        "partial_auc": [],
+        "confidence": 0.95,
+        "min_group_rows": 0,
+    },
+    "output": {"format": "parquet", "table_prefix": None},
+}
+"""Keys of the config whose features this version lacks, with the only value it takes for them."""
+
+
+class Section(BaseModel):
+    """A part of the config; an unknown key is an error."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class PredictionsSection(Section):
+    """Where predictions are: a path in some format that Spark reads, or a catalog table."""
+
+    path: str | None = None
+    table: str | None = None
+    format: str = "parquet"
+    options: dict[str, str | bool | int | float] = Field(default_factory=dict)
+    filter: str | None = None
+
+    @model_validator(mode="after")
+    def _one_source(self) -> PredictionsSection:
+        if (self.path is None) == (self.table is None):
+            raise ValueError("give either path or table")
+        return self
+
+
+class ColumnsSection(Section):
+    """Which column is what; the arguments of `sparkmetrics.score_counts`."""
+
+    by: list[str] = Field(default_factory=list)
+    segments: list[str] = Field(default_factory=list)
+    label: str
+    positive: bool | int | float | str = 1
+    score: str | None = None
+    scores: dict[str, str] | None = None
+    weight: str | None = None
+
+    @model_validator(mode="after")
+    def _one_score(self) -> ColumnsSection:
+        if (self.score is None) == (self.scores is None):
+            raise ValueError("give either score (one column) or scores ({model: column} of a wide table)")
+        return self
+
+
+class EvaluateSection(Section):
+    """What to compute; the arguments of `sparkmetrics.evaluate`."""
+
+    levels: list[list[str]] | None = None
+    thresholds: list[float] = Field(default_factory=lambda: [0.5])
+    threshold_rule: Literal[">=", ">"] = ">="
+    curve_points: int | None = 1000
+    invalid_rows: Literal["error", "drop"] = "error"
+
+
+class OutputSection(Section):
+    """Where results go."""
+
+    path: str
+    save_counts: bool = True
+
+
+class Config(Section):
+    """The config of one job."""
+
+    predictions: PredictionsSection
+    columns: ColumnsSection
+    evaluate: EvaluateSection = Field(default_factory=EvaluateSection)
+    output: OutputSection
+
+    def on(self, run_date: date) -> Config:
+        """The config with the run's date in place of `{run_date}`."""
+        source = self.predictions
+        filled = {
+            name: value.replace(RUN_DATE, run_date.isoformat())
+            for name, value in (("path", source.path), ("filter", source.filter))
+            if value is not None
+        }
+        return self.model_copy(update={"predictions": source.model_copy(update=filled)})
+
+    def sha256(self) -> str:
+        """A fingerprint of what the config says, whatever its layout."""
+        return hashlib.sha256(json.dumps(self.model_dump(), sort_keys=True).encode()).hexdigest()
+
+
+def load(path: str | Path) -> Config:
+    """Reads a config file.
+
+    Parameters
+    ----------
+    path : of a YAML file.
+
+    Raises
+    ------
+    ConfigError : the file cannot be read or is not YAML; or a list of all that is wrong with its keys.
+    """
+    try:
+        content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"Cannot read the config {str(path)!r}: {error}") from error
+    except yaml.YAMLError as error:
+        raise ConfigError(f"The config {str(path)!r} is not valid YAML: {error}") from error
+    return parse(content, str(path))
+
+
+def parse(content: Any, where: str = "config") -> Config:
+    """A config from what YAML gave. Raises ConfigError that lists every error."""
+    if not isinstance(content, Mapping):
+        raise ConfigError(
+            f"The config {where!r} must have the keys {', '.join(Config.model_fields)}; found {content!r}."
+        )
+    problems, known = _without_not_yet(content)
+    config = None
+    try:
+        config = Config.model_validate(known)
+    except ValidationError as error:
+        problems += [_describe(problem) for problem in error.errors()]
+    if config is not None:
+        problems += _option_problems(config)
+    if config is None or problems:
+        raise ConfigError("\n  ".join([f"The config {where!r} has {len(problems)} error(s):", *problems]))
+    return config
+
+
+def _without_not_yet(content: Mapping[str, Any]) -> tuple[list[str], dict[str, Any]]:
+    """The content without keys that have no effect yet, and what is wrong with those."""
+    problems, known = [], dict(content)
+    for section, neutral in NOT_YET.items():
+        if not isinstance(known.get(section), Mapping):
+            continue
+        known[section] = {key: value for key, value in known[section].items() if key not in neutral}
+        for key, value in content[section].items():
+            if key in neutral and value != neutral[key]:
+                problems.append(
+                    f"{section}.{key}: {value!r} is not supported by this version; leave it out or at {neutral[key]!r}"
+                )
+    return problems, known
+
+
+def _option_problems(config: Config) -> list[str]:
+    """What the evaluation itself would refuse."""
+    options = config.evaluate.model_dump(exclude={"invalid_rows"})
+    try:
+        Options.make(Keys((), tuple(config.columns.segments)), **options)
+    except ConfigError as error:
+        return [f"evaluate.{error}"]
+    return []
+
+
+def _describe(problem: Any) -> str:
+    """One error of pydantic as a line that names the key."""
+    key = ".".join(str(part) for part in problem["loc"]) or "config"
+    if problem["type"] == "extra_forbidden":
+        section = Config.model_fields.get(str(problem["loc"][0])) if len(problem["loc"]) > 1 else None
+        model = section.annotation if section else Config
+        names = list(getattr(model, "model_fields", {}))
+        close = difflib.get_close_matches(str(problem["loc"][-1]), names, n=1)
+        return f"{key}: unknown key" + (f"; did you mean {close[0]!r}?" if close else f"; known: {', '.join(names)}")
+    found = "" if problem["type"] in ("missing", "value_error") else f", found {problem['input']!r}"
+    return f"{key}: {problem['msg'].removeprefix('Value error, ')}{found}"

@@ -1,0 +1,304 @@
+"""Walks the ranges of a task and calls the formulas: contributions of groups, points of curves, pairs of segments.
+
+Runs in workers, on merged score counts with their offsets; every level is rolled up from the same sorted scores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    DataType,
+    DecimalType,
+    DoubleType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+from sparkmetrics import batches, curves, kernel, segments
+from sparkmetrics import offsets as offset_tables
+from sparkmetrics.batches import Codes, Entries
+from sparkmetrics.columns import Keys
+from sparkmetrics.kernel import Floats, Integers
+from sparkmetrics.metrics import parts
+from sparkmetrics.metrics.parts import EXACT_TYPE
+from sparkmetrics.metrics.steps import Offsets, Steps
+from sparkmetrics.offsets import Level
+
+GROUPS, POINTS, PAIRS = "groups", "points", "pairs"
+"""What a pass can emit: contributions of each (group, range), points of curves, wins of pairs of segments."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """What an evaluation task is to do. Plain data: it travels to the workers.
+
+    Attributes
+    ----------
+    by, segments : internal names of the key columns.
+    levels : segment positions of each level, and `level_names` their names.
+    weighted : whether predictions carried weights.
+    strict : rule ">" instead of ">=".
+    thresholds : where confusion counts are taken.
+    curve_points : thinning of curves; None keeps every distinct score.
+    emits : which of GROUPS, POINTS, PAIRS.
+    """
+
+    by: list[str]
+    segments: list[str]
+    levels: tuple[Level, ...]
+    level_names: tuple[str, ...]
+    weighted: bool
+    strict: bool
+    thresholds: tuple[float, ...]
+    curve_points: int | None
+    emits: frozenset[str]
+
+
+@dataclass(frozen=True)
+class LevelGroups:
+    """The groups of one level in one task, each in one range.
+
+    Attributes
+    ----------
+    first : a row of the table that has each group's keys.
+    unit : the (by, range) each group belongs to.
+    rows : prediction rows of each group.
+    steps : the distinct scores of the groups that have any.
+    filled : which groups these are.
+    """
+
+    first: Integers
+    unit: Integers
+    rows: Floats
+    steps: Steps
+    filled: Integers
+
+
+def evaluate(rows: Iterator[pa.RecordBatch], task: Task) -> Iterator[pa.RecordBatch]:
+    """Worker: merged score counts and offsets of some (by, range) -> rows of the kinds the task emits."""
+    table = batches.whole_table(rows)
+    if table is None:
+        return
+    counts, offsets = offset_tables.take_offsets(table, task.by, task.segments)
+    counts = counts.combine_chunks()
+    units = batches.key_codes([batches.column(counts, name) for name in (*task.by, "range")], counts.num_rows)
+    cells = batches.key_codes([batches.column(counts, name) for name in task.segments], counts.num_rows, within=units)
+    entries = batches.entries_of_counts(counts, weighted=False)
+    by_score = np.argsort(entries.score)
+    for number, level in enumerate(task.levels):
+        groups = _roll_up(counts, offsets, units, cells, entries, by_score, task, number)
+        emitter = _Emitter(counts, task, number)
+        first = groups.first[groups.filled]
+        if GROUPS in task.emits:
+            yield from emitter.batches(GROUPS, groups.first, _contributions(groups, task))
+        if POINTS in task.emits and len(first):
+            owner, points = curves.points(groups.steps, task.curve_points, task.strict)
+            yield from emitter.batches(POINTS, first[owner], points)
+        if PAIRS in task.emits and level and len(first):
+            for winner, loser, wins in segments.wins_inside(groups.steps, groups.unit[groups.filled]):
+                yield from emitter.batches(PAIRS, first[winner], wins, first[loser])
+
+
+def _roll_up(
+    table: pa.Table,
+    offsets: pa.Table | None,
+    units: Codes,
+    cells: Codes,
+    entries: Entries,
+    by_score: Integers,
+    task: Task,
+    number: int,
+) -> LevelGroups:
+    """Pools the cells of a task into the groups of a level: scores sorted within each group, ties joined."""
+    names = [task.segments[position] for position in task.levels[number]]
+    here = None if offsets is None else offsets.filter(pc.equal(offsets.column("level"), number))
+    group_of_cell, group_of_offset, first_cell = _group_codes(table, cells, here, [*task.by, "range", *names])
+    size = len(first_cell)
+    group = group_of_cell[cells.row[entries.source]]
+    order = kernel.sort_by_group(group, by_score)
+    group, score, (positive, negative), _ = kernel.collapse(
+        group[order], entries.score[order], entries.positive[order], entries.negative[order]
+    )
+    starts = kernel.segment_starts(group)
+    filled = group[starts]
+    inside = [np.zeros(size), np.zeros(size)]
+    for sums, weights in zip(inside, (positive, negative), strict=True):
+        sums[filled] = kernel.segment_sums(weights, starts)
+    nothing = np.zeros(size)
+    alone = Offsets(nothing, nothing, nothing, nothing, inside[0], inside[1], np.full(size, -np.inf))
+    found = offset_tables.offsets_of_groups(here, group_of_offset, alone)
+    rows = np.bincount(group_of_cell[cells.row], batches.floats(table, "rows"), size).astype(np.float64)
+    first = cells.first[first_cell]
+    steps = Steps(score, positive, negative, starts, found.of(filled))
+    return LevelGroups(first, units.row[first], rows, steps, filled)
+
+
+def _group_codes(
+    table: pa.Table, cells: Codes, offsets: pa.Table | None, names: list[str]
+) -> tuple[Integers, Integers, Integers]:
+    """Group codes of cells and of offset rows by the same key columns, and the first cell of each group."""
+    first = pa.array(cells.first)
+    columns = [batches.column(table, name).take(first) for name in names]
+    extra = 0
+    if offsets is not None:
+        extra = offsets.num_rows
+        columns = [pa.concat_arrays([c, batches.column(offsets, n)]) for c, n in zip(columns, names, strict=True)]
+    codes = batches.key_codes(columns, cells.size + extra)
+    return codes.row[: cells.size], codes.row[cells.size :], codes.first
+
+
+def _contributions(groups: LevelGroups, task: Task) -> dict[str, pa.Array]:
+    """What each group's range adds to its metrics; nothing but rows where all its weights are 0."""
+    steps, filled = groups.steps, groups.filled
+    columns: dict[str, pa.Array] = {"rows": pa.array(groups.rows)}
+    if len(filled) == 0:
+        return columns
+    ends = steps.starts + steps.lengths
+    found: dict[str, pa.Array] = {
+        "positives": pa.array(steps.positives_inside),
+        "negatives": pa.array(steps.negatives_inside),
+        "all_positives": pa.array(steps.offsets.positives),
+        "all_negatives": pa.array(steps.offsets.negatives),
+        "scores": pa.array(steps.lengths),
+        "least_score": pa.array(steps.score[steps.starts]),
+        "largest_score": pa.array(steps.score[ends - 1]),
+        **_cells_at(steps, ends, task),
+    }
+    for part in parts().values():
+        found |= part.contribute(steps, task.weighted, task.strict)
+    position = np.full(len(groups.first), -1)
+    position[filled] = np.arange(len(filled))
+    index = pa.array(position, mask=position < 0)
+    return columns | {name: values.take(index) for name, values in found.items()}
+
+
+def _cells_at(steps: Steps, ends: Integers, task: Task) -> dict[str, pa.Array]:
+    """Confusion counts of the range at each threshold, as one list a group."""
+    size, number = len(ends), len(task.thresholds)
+    beyond: dict[str, float | Floats] = {
+        "tp": 0.0,
+        "fp": 0.0,
+        "fn": steps.positives_inside,
+        "tn": steps.negatives_inside,
+    }
+    cells = {name: np.empty((size, number)) for name in beyond}
+    for column, threshold in enumerate(task.thresholds):
+        first = kernel.search(steps.score, steps.starts, ends, threshold, above=task.strict)
+        some = first < ends
+        for name, nothing_reached in beyond.items():
+            cells[name][:, column] = nothing_reached
+            cells[name][some, column] = getattr(steps.inside, name)[first[some]]
+    lists = pa.array(np.arange(size + 1) * number, pa.int32())
+    return {f"{name}_at": pa.ListArray.from_arrays(lists, pa.array(values.ravel())) for name, values in cells.items()}
+
+
+GROUP_COLUMNS = {
+    "rows": "double",
+    "positives": "double",
+    "negatives": "double",
+    "all_positives": "double",
+    "all_negatives": "double",
+    "scores": "bigint",
+    "least_score": "double",
+    "largest_score": "double",
+    "tp_at": "array<double>",
+    "fp_at": "array<double>",
+    "fn_at": "array<double>",
+    "tn_at": "array<double>",
+}
+"""What a pass emits of GROUPS beside the columns of parts, with Spark's types."""
+
+TYPES: dict[str, tuple[DataType, pa.DataType]] = {
+    "double": (DoubleType(), pa.float64()),
+    "bigint": (LongType(), pa.int64()),
+    "boolean": (BooleanType(), pa.bool_()),
+    "array<double>": (ArrayType(DoubleType()), pa.list_(pa.float64())),
+    EXACT_TYPE: (DecimalType(38, 0), pa.decimal128(38, 0)),
+}
+"""Spark's and Arrow's type of each name of a type."""
+
+
+def emitted(emits: frozenset[str]) -> dict[str, str]:
+    """The columns that a pass emits behind its keys, with Spark's types."""
+    columns: dict[str, str] = {}
+    if GROUPS in emits:
+        columns |= GROUP_COLUMNS
+        for part in parts().values():
+            columns |= part.columns()
+    if POINTS in emits:
+        columns |= curves.POINT_COLUMNS
+    if PAIRS in emits:
+        columns |= segments.PAIR_COLUMNS
+    return columns
+
+
+def emitted_schema(keys: Keys, emits: frozenset[str]) -> StructType:
+    """The schema of what a pass emits: `kind`, keys, `level`, `range`, and the columns of each kind."""
+    by = [StructField(n, k) for n, k in zip(keys.by_columns, keys.types[: len(keys.by)], strict=True)]
+    segment_types = list(zip(keys.segment_columns, keys.types[len(keys.by) :], strict=True))
+    others = [StructField(segments.other(n), k) for n, k in segment_types] if PAIRS in emits else []
+    values = [StructField(name, TYPES[kind][0]) for name, kind in emitted(emits).items()]
+    return StructType(
+        [
+            StructField("kind", StringType()),
+            *by,
+            StructField("level", StringType()),
+            *(StructField(n, k) for n, k in segment_types),
+            StructField("range", IntegerType()),
+            *others,
+            *values,
+        ]
+    )
+
+
+@dataclass(frozen=True)
+class _Emitter:
+    """Turns columns of values into record batches that all have the same columns."""
+
+    table: pa.Table
+    task: Task
+    number: int
+
+    def batches(
+        self, kind: str, first: Integers, values: dict[str, pa.Array], others: Integers | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Rows of a kind.
+
+        Parameters
+        ----------
+        first : for each row, a row of the table that has its keys.
+        values : its columns; those of other kinds are null.
+        others : for a pair, a row of the table that has the keys of the negatives' segment.
+        """
+        task, size = self.task, len(first)
+        columns = {"kind": pa.repeat(kind, size), "level": pa.repeat(task.level_names[self.number], size)}
+        rows = pa.array(first)
+        columns |= {name: batches.column(self.table, name).take(rows) for name in (*task.by, "range")}
+        columns |= self._segments(task.segments, rows, size)
+        if PAIRS in task.emits:
+            names = {name: segments.other(name) for name in task.segments}
+            taken = self._segments(task.segments, None if others is None else pa.array(others), size)
+            columns |= {names[name]: array for name, array in taken.items()}
+        for name, kind_of in emitted(task.emits).items():
+            columns[name] = values[name] if name in values else pa.nulls(size, TYPES[kind_of][1])
+        yield from pa.table(columns).to_batches(max_chunksize=batches.BATCH_ROWS)
+
+    def _segments(self, names: list[str], rows: pa.Array | None, size: int) -> dict[str, pa.Array]:
+        """Segment columns taken at some rows; NULL where the level does not use them."""
+        used = {self.task.segments[position] for position in self.task.levels[self.number]}
+        return {
+            name: batches.column(self.table, name).take(rows)
+            if rows is not None and name in used
+            else pa.nulls(size, self.table.schema.field(name).type)
+            for name in names
+        }

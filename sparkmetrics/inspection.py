@@ -1,0 +1,137 @@
+"""The one action before an evaluation: samples scores for the cut points, and counts rows by what is wrong."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyspark.sql import Row
+from pyspark.sql import functions as F
+
+from sparkmetrics import ranges
+from sparkmetrics.columns import listed
+from sparkmetrics.errors import DataError, SparkMetricsWarning
+from sparkmetrics.predictions import BAD_ROWS, FAULTS, Predictions
+from sparkmetrics.ranges import Sizing
+
+
+@dataclass(frozen=True)
+class RowCounts:
+    """What became of the rows of a prediction table (of a wide table: of each model's rows).
+
+    Attributes
+    ----------
+    read, used : rows.
+    dropped : rows by reason; `read` is `used` plus these.
+    """
+
+    read: int
+    used: int
+    dropped: Mapping[str, int]
+
+
+def inspect(predictions: Predictions, sizing: Sizing, invalid_rows: str) -> tuple[ranges.Plan, RowCounts]:
+    """The one action: takes the sample for the cut points, and counts rows by what is wrong with them.
+
+    Parameters
+    ----------
+    predictions : from `clean`.
+    sizing : how to cut the work.
+    invalid_rows : "error" stops at bad rows, "drop" leaves them out and warns.
+
+    Raises
+    ------
+    DataError : no rows, bad rows under "error", a negative or infinite weight, a short vector, labels that do not fit
+        `positive`.
+    """
+    keys = predictions.keys
+    good = F.col("reason").isNull()
+    sampled = ranges.sampled_rows(predictions.frame, keys, sizing)
+    drawn = (*keys.by_columns, "reason", "sample", "entry", "group")
+    negative_label = F.when(good & ~F.col("positive"), F.col("label_hash"))
+    pieces = sampled.groupBy(*drawn).agg(
+        F.count("*").alias("rows"),
+        F.sum(F.when(good & F.col("positive") & F.col("label_hash").isNotNull(), 1)).alias("positive_rows"),
+        F.min(negative_label).alias("least_label"),
+        F.max(negative_label).alias("largest_label"),
+    )
+    rows, point = F.col("rows"), F.struct(F.col("sample").alias("score"), F.col("rows"))
+    counted = {name: F.sum(F.when(F.col("reason") == name, rows)) for name in BAD_ROWS + FAULTS}
+    tuples = pieces.groupBy(*keys.by_columns).agg(
+        F.coalesce(F.sum(F.when(good, rows)), F.lit(0)).alias("used"),
+        F.collect_list(F.when(good & F.col("sample").isNotNull(), point)).alias("samples"),
+        F.size(F.collect_set(F.when(good, F.col("group")))).alias("groups"),
+        F.sum("positive_rows").alias("positive_rows"),
+        F.min("least_label").alias("least_label"),
+        F.max("largest_label").alias("largest_label"),
+        *(total.alias(name) for name, total in counted.items()),
+    )
+    totals = [F.sum(name).alias(name) for name in ("positive_rows", *counted)]
+    totals += [F.min("least_label").alias("least_label"), F.max("largest_label").alias("largest_label")]
+    sample = ranges.collect_sample(tuples, keys, sizing, totals)
+    _check_rows(predictions, sample, invalid_rows)
+    _check_labels(predictions, sample)
+    dropped = {name: count for name in BAD_ROWS if (count := _sum(sample, name))}
+    used = _sum(sample, "used")
+    shuffle_partitions = int(predictions.frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or 200)
+    return ranges.plan(sample, sizing, shuffle_partitions), RowCounts(used + sum(dropped.values()), used, dropped)
+
+
+def _sum(sample: list[Row], name: str) -> int:
+    return sum(int(row[name] or 0) for row in sample)
+
+
+def _check_rows(predictions: Predictions, sample: list[Row], invalid_rows: str) -> None:
+    """Raises, or warns, about rows that cannot be used."""
+    sources = predictions.sources
+    found = {name: count for name in BAD_ROWS + FAULTS if (count := _sum(sample, name))}
+    blamed = "; ".join(
+        f"{count} x {name} (column {sources[name.split()[-1]]!r})" for name, count in found.items() if name in BAD_ROWS
+    )
+    faults = "; ".join(
+        f"{count} x {name} (column {sources['weight' if 'weight' in name else 'score']!r})"
+        for name, count in found.items()
+        if name in FAULTS
+    )
+    if faults:
+        raise DataError(
+            f"Rows that make no sense: {faults}. Weights are finite and not negative, and the score is element 1 of "
+            "its vector. Mend or filter these rows."
+        )
+    if blamed and invalid_rows == "error":
+        raise DataError(f"Rows that cannot be evaluated: {blamed}. Mend or filter them, or set invalid_rows='drop'.")
+    if _sum(sample, "used") == 0:
+        raise DataError(f"No rows to evaluate: {'all were dropped: ' + blamed if blamed else 'the table is empty'}.")
+    if blamed:
+        warnings.warn(f"Dropped rows that cannot be evaluated: {blamed}.", SparkMetricsWarning, stacklevel=4)
+
+
+def _check_labels(predictions: Predictions, sample: list[Row]) -> None:
+    """Raises where the labels are not two of which one is positive; warns where one other label is alone."""
+    least = [row["least_label"] for row in sample if row["least_label"] is not None]
+    largest = [row["largest_label"] for row in sample if row["largest_label"] is not None]
+    if not least:
+        return
+    name, positive = predictions.sources["label"], predictions.sources["positive"]
+    others_differ, none_positive = min(least) != max(largest), _sum(sample, "positive_rows") == 0
+    if not others_differ and not none_positive:
+        return
+    seen = predictions.frame.where(F.col("label_hash").isNotNull() & F.col("reason").isNull())
+    labels = [row[0] for row in seen.select("label").distinct().limit(21).collect()]
+    found = listed(sorted(labels, key=str))
+    if others_differ and none_positive:
+        raise DataError(
+            f"Label column {name!r}: none of its labels is positive={positive!r}. Labels found: {found}. Set positive "
+            "to one of them."
+        )
+    if others_differ:
+        raise DataError(
+            f"Label column {name!r} has more than two labels: {found}. Two are expected, one of them "
+            f"positive={positive!r}. Filter the rows, or map the labels to two."
+        )
+    warnings.warn(
+        f"Label column {name!r} has only {found} and never positive={positive!r}: all rows are negative.",
+        SparkMetricsWarning,
+        stacklevel=4,
+    )

@@ -1,0 +1,152 @@
+"""Brings scores together by range: sorted runs from every task, exchanged by slot, merged into the state.
+
+Ranges and not groups decide where a score goes, since a group can be the whole table. All segments of a range meet in
+one task, so every level and every pair of segments comes from one exchange.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame
+from pyspark.sql.types import BooleanType, IntegerType, StructField, StructType
+
+from sparkmetrics import batches, kernel, ranges, schemas
+from sparkmetrics.batches import CellSplit
+from sparkmetrics.columns import Keys
+from sparkmetrics.ranges import Plan, Sizing
+from sparkmetrics.workers import map_partitions
+
+
+@dataclass(frozen=True)
+class Merged:
+    """Score counts that lie where they can be evaluated: all runs of a range in one task, each score once.
+
+    Attributes
+    ----------
+    frame : persisted; internal key columns, `range`, `slot`, `split` (the tuple has several ranges), `lead` (first row
+        of its (by, range)), and the columns of `schemas.SCORES`.
+    plan : the cut points it was made with.
+    """
+
+    frame: DataFrame
+    plan: Plan
+
+
+def merge(source: DataFrame, keys: Keys, plan: Plan, sizing: Sizing, *, of_predictions: bool, weighted: bool) -> Merged:
+    """Score counts of predictions, or of counts from elsewhere, laid out for evaluation. Lazy, and persisted.
+
+    Parameters
+    ----------
+    source : clean predictions, or rows of score counts under internal names.
+    plan : where every score goes.
+    of_predictions : which of the two it is.
+    weighted : whether predictions carried weights.
+    """
+    if not of_predictions:
+        source = source.withColumn("tuple", ranges.tuple_hash(keys))
+    by, segments = keys.by_columns, keys.segment_columns
+    build = partial(
+        build_runs,
+        by=by,
+        segments=segments,
+        of_predictions=of_predictions,
+        weighted=weighted,
+        chunk=sizing.chunk_rows,
+        plan=plan,
+    )
+    split, lead = StructField("split", BooleanType()), StructField("lead", BooleanType())
+    runs = map_partitions(source, build, _run_schema(keys, split)).repartition(plan.tasks, "slot")
+    join = partial(merge_runs, by=by, segments=segments, weighted=weighted)
+    merged = map_partitions(runs, join, _run_schema(keys, split, lead))
+    return Merged(merged.persist(StorageLevel.MEMORY_AND_DISK), plan)
+
+
+def _run_schema(keys: Keys, *more: StructField) -> StructType:
+    return StructType(
+        [
+            *(StructField(name, kind) for name, kind in zip(keys.columns, keys.types, strict=True)),
+            StructField("range", IntegerType()),
+            StructField("slot", IntegerType()),
+            *more,
+            *schemas.SCORES,
+        ]
+    )
+
+
+def build_runs(
+    rows: Iterator[pa.RecordBatch],
+    by: list[str],
+    segments: list[str],
+    of_predictions: bool,
+    weighted: bool,
+    chunk: int,
+    plan: Plan,
+) -> Iterator[pa.RecordBatch]:
+    """Worker: rows of predictions (or of counts) -> runs, a bounded chunk at a time."""
+    uncut = np.zeros(0)
+    for table in _chunks(rows, chunk):
+        read = batches.entries_of_predictions if of_predictions else batches.entries_of_counts
+        entries = read(table, weighted)
+        tuples = batches.key_codes([batches.column(table, name) for name in by], table.num_rows)
+        cells = batches.key_codes([batches.column(table, name) for name in segments], table.num_rows, within=tuples)
+        hashes = batches.column(table, "tuple").to_numpy(zero_copy_only=False)
+        cuts = [plan.cuts.get(int(value), uncut) for value in hashes[tuples.first]]
+        split = CellSplit(cuts, tuples.row[cells.first])
+        runs, run_ranges = batches.make_runs(entries, cells, split)
+        hash_of_run = hashes[runs.first]
+        # A tuple that has no place of its own goes where its hash falls.
+        slots = hash_of_run & 0x7FFFFFFF
+        divided = np.zeros(len(slots), dtype=bool)
+        for number in np.unique(hash_of_run):
+            if int(number) in plan.slots:
+                mine = hash_of_run == number
+                slots[mine] = plan.slots[int(number)][run_ranges[mine]]
+                divided[mine] = len(plan.cuts[int(number)]) > 0
+        extra = {
+            "range": pa.array(run_ranges.astype(np.int32)),
+            "slot": pa.array(slots.astype(np.int32)),
+            "split": pa.array(divided),
+        }
+        yield from batches.run_batches(runs, table.select([*by, *segments]), extra)
+
+
+def merge_runs(
+    rows: Iterator[pa.RecordBatch], by: list[str], segments: list[str], weighted: bool
+) -> Iterator[pa.RecordBatch]:
+    """Worker: all runs of some (by, range) -> one run for each of their segments."""
+    table = batches.whole_table(rows)
+    if table is None:
+        return
+    units = batches.key_codes([batches.column(table, name) for name in (*by, "range")], table.num_rows)
+    cells = batches.key_codes([batches.column(table, name) for name in segments], table.num_rows, within=units)
+    runs, _ = batches.make_runs(batches.entries_of_counts(table, weighted), cells)
+    unit = units.row[runs.first]
+    lead = np.zeros(len(unit), dtype=bool)
+    lead[kernel.segment_starts(unit)] = True
+    chosen = pa.array(runs.first)
+    extra = {name: batches.column(table, name).take(chosen) for name in ("range", "slot", "split")}
+    yield from batches.run_batches(runs, table.select([*by, *segments]), extra, lead)
+
+
+def _chunks(rows: Iterator[pa.RecordBatch], chunk: int) -> Iterator[pa.Table]:
+    """Batches joined to tables of about `chunk` rows, or scores where rows hold lists of them."""
+    held: list[pa.RecordBatch] = []
+    size = 0
+    for batch in rows:
+        held.append(batch)
+        lists = pa.types.is_list(batch.schema.field("score").type)
+        size += len(batch.column("score").flatten()) if lists else batch.num_rows
+        if size >= chunk:
+            table = batches.whole_table(held)
+            if table is not None:
+                yield table
+            held, size = [], 0
+    table = batches.whole_table(held)
+    if table is not None:
+        yield table

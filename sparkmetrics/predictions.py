@@ -1,0 +1,220 @@
+"""Any table -> clean predictions: columns found, types cast by Spark, labels made two, bad rows named."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    DataType,
+    DoubleType,
+    FloatType,
+    IntegralType,
+    NumericType,
+    StringType,
+)
+
+from sparkmetrics import ranges
+from sparkmetrics.columns import Keys, field_type, resolve
+from sparkmetrics.errors import ConfigError, SchemaError
+
+BAD_ROWS = ("null label", "NaN label", "null score", "NaN score", "null weight", "NaN weight")
+"""Reasons to drop a row, which `invalid_rows` decides about; the first that holds is the row's."""
+
+FAULTS = ("negative weight", "infinite weight", "vector score of length 1")
+"""Reasons that are an error under any policy."""
+
+Label = bool | int | float | str
+"""What `positive` may be."""
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """Clean predictions.
+
+    Attributes
+    ----------
+    frame : internal key columns, `tuple` (hash of the `by` columns), `positive` (boolean), `score` (double), `weight`
+        (double, when weighted), `label_hash` (long) and `reason` (null on a good row).
+    keys : names and types of the key columns.
+    weighted : whether there is a weight column.
+    sources : the user's columns for `label`, `score` and `weight`, and the `positive` label, for messages.
+    """
+
+    frame: DataFrame
+    keys: Keys
+    weighted: bool
+    sources: Mapping[str, object]
+
+    @property
+    def good(self) -> DataFrame:
+        """The rows that are evaluated, with the columns the engine reads."""
+        columns = [*self.keys.columns, "tuple", "positive", "score", *(["weight"] if self.weighted else [])]
+        return self.frame.where(F.col("reason").isNull()).select(*columns)
+
+
+def clean(
+    frame: DataFrame,
+    *,
+    by: Sequence[str],
+    segments: Sequence[str],
+    label: str,
+    score: str | None,
+    scores: Mapping[str, str] | None,
+    weight: str | None,
+    positive: Label,
+    reserved: Collection[str],
+) -> Predictions:
+    """Clean predictions from any table; nothing is read yet.
+
+    Parameters
+    ----------
+    frame : the prediction table.
+    by, segments : key columns; `by` tuples are evaluated on their own, segments are pooled by levels.
+    label : column of labels, boolean, numeric or string.
+    score : column of scores (double, float, integer, decimal, boolean, or vector/array, whose element 1 it is).
+    scores : instead of `score`: {model: column} of a wide table; the column `model` joins `by`.
+    weight : column of weights >= 0, or None.
+    positive : the label that counts as positive.
+    reserved : column names of the result tables.
+
+    Raises
+    ------
+    SchemaError, ConfigError : as `Keys.of_table`, and for types that cannot be read as label, score or weight.
+    """
+    if (score is None) == (scores is None):
+        raise ConfigError(
+            "Give either score (one column) or scores ({model: column} of a wide table), not both or none."
+        )
+    wide = scores is not None
+    columns = dict(scores) if scores is not None else {"": str(score)}
+    if not columns or (wide and not all(columns)):
+        raise ConfigError("scores must map at least one model name to a score column, for example {'rf': 'score_rf'}.")
+    if wide and "model" in (*by, *segments):
+        raise ConfigError("scores adds a column model to by, and by or segments already has one. Rename that column.")
+    keys = Keys(tuple(by), tuple(segments)).of_table(frame, reserved)
+    label_type = field_type(frame, label, "label")
+    label_column, is_positive = _label(resolve(frame, label, "label"), label, label_type, positive)
+    values = {model: _score(frame, name) for model, name in columns.items()}
+    weight_column = None if weight is None else _weight(frame, weight)
+    inward = keys.inward()
+    if wide:
+        keys = Keys((*keys.by, "model"), keys.segments, (*keys.types[: len(by)], StringType(), *keys.types[len(by) :]))
+        scored = F.explode(F.array(*(_scored(value, fault, model) for model, (value, fault) in values.items())))
+    else:
+        ((value, fault),) = values.values()
+        scored = _scored(value, fault, "")
+    rows = frame.select(
+        *inward,
+        label_column.alias("label"),
+        is_positive.alias("positive"),
+        *([weight_column.alias("weight")] if weight_column is not None else []),
+        scored.alias("scored"),
+    ).select("*", F.col("scored.score").alias("score"))
+    if wide:
+        rows = rows.withColumn(f"b{len(by)}", F.col("scored.model"))
+    counts = F.col("weight") > 0 if weight is not None else F.lit(True)
+    clean_rows = rows.select(
+        *keys.columns,
+        ranges.tuple_hash(keys).alias("tuple"),
+        "positive",
+        "score",
+        *(["weight"] if weight is not None else []),
+        F.when(counts, F.xxhash64("label")).alias("label_hash"),
+        "label",
+        _reason(isinstance(label_type, (DoubleType, FloatType)), weight is not None).alias("reason"),
+    )
+    sources = {
+        "label": label,
+        "score": score if scores is None else dict(scores),
+        "weight": weight,
+        "positive": positive,
+    }
+    return Predictions(clean_rows, keys, weight is not None, sources)
+
+
+def _scored(value: Column, fault: Column, model: str) -> Column:
+    return F.struct(value.alias("score"), fault.alias("fault"), F.lit(model).alias("model"))
+
+
+def _label(column: Column, name: str, kind: DataType, positive: Label) -> tuple[Column, Column]:
+    """The label, and whether it is the positive one, compared after casting both to one type."""
+    described = f"label column {name!r} has type {kind.simpleString()}"
+    if isinstance(kind, BooleanType):
+        if positive in (True, False) and not isinstance(positive, str):
+            return column, column == F.lit(bool(positive))
+        raise ConfigError(f"positive={positive!r}: {described}, so positive must be True or False.")
+    if isinstance(kind, StringType):
+        text = str(positive).lower() if isinstance(positive, bool) else str(positive)
+        return column, column == F.lit(text)
+    if isinstance(kind, NumericType):
+        try:
+            number = float(positive)
+        except ValueError:
+            raise ConfigError(f"positive={positive!r}: {described}, so positive must be a number.") from None
+        if math.isnan(number):
+            raise ConfigError("positive=NaN: a label that is not a number cannot be the positive one.")
+        if isinstance(kind, IntegralType):
+            column = column.cast("long")
+            whole = number.is_integer() and abs(number) < 2**63
+            return column, column == F.lit(int(positive)) if whole else F.lit(False)
+        column = column.cast("double")
+        return column, column == F.lit(number)
+    raise SchemaError(f"{described}: a label is boolean, numeric or string.")
+
+
+def _score(frame: DataFrame, name: str) -> tuple[Column, Column]:
+    """A score column as double, and whether it is a vector too short to have an element 1."""
+    kind, column = field_type(frame, name, "score"), resolve(frame, name, "score")
+    fault = F.lit(False)
+    if kind.simpleString() == "vector":
+        from pyspark.ml.functions import vector_to_array  # needs the ml package, which a slim client may lack
+
+        column, kind = vector_to_array(column), ArrayType(DoubleType())
+    if isinstance(kind, ArrayType) and isinstance(kind.elementType, NumericType):
+        fault = F.size(column) < 2
+        column, kind = F.get(column, F.lit(1)), kind.elementType
+    if not isinstance(kind, (NumericType, BooleanType)):
+        raise SchemaError(
+            f"score column {name!r} has type {kind.simpleString()}: a score is a number, a boolean, or a vector or "
+            "array of numbers whose element 1 it is. Cast it first."
+        )
+    return column.cast("double"), fault
+
+
+def _weight(frame: DataFrame, name: str) -> Column:
+    kind = field_type(frame, name, "weight")
+    if not isinstance(kind, NumericType):
+        raise SchemaError(
+            f"weight column {name!r} has type {kind.simpleString()}: a weight is a number. Cast it first."
+        )
+    return resolve(frame, name, "weight").cast("double")
+
+
+def _reason(label_may_be_nan: bool, weighted: bool) -> Column:
+    """Why a row cannot be used, or null."""
+    score, weight = F.col("score"), F.col("weight")
+    tests: list[tuple[Column, str]] = [(F.col("label").isNull(), "null label")]
+    if label_may_be_nan:
+        tests.append((F.isnan("label"), "NaN label"))
+    tests += [
+        (F.col("scored.fault"), "vector score of length 1"),
+        (score.isNull(), "null score"),
+        (F.isnan(score), "NaN score"),
+    ]
+    if weighted:
+        tests += [
+            (weight.isNull(), "null weight"),
+            (F.isnan(weight), "NaN weight"),
+            (weight < 0, "negative weight"),
+            (weight == math.inf, "infinite weight"),
+        ]
+    reason = F.lit(None).cast("string")
+    for test, name in reversed(tests):
+        reason = F.when(test, F.lit(name)).otherwise(reason)
+    return reason

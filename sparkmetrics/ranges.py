@@ -1,0 +1,237 @@
+"""A sample of the scores -> cut points and tasks of equal load. They balance the work and never change a result."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import functions as F
+
+from sparkmetrics.columns import Keys
+from sparkmetrics.errors import ConfigError
+from sparkmetrics.kernel import Floats, Integers
+
+
+@dataclass(frozen=True)
+class Sizing:
+    """How work is cut into tasks. No value here changes a result.
+
+    Attributes
+    ----------
+    task_scores : scores (of segments) one merge or evaluate task holds at most, about; 24 bytes each, and a few copies.
+    small_task_scores : tables below it are one task; above it tasks grow in number up to `spark.sql.shuffle.partitions`
+        before they grow in size.
+    ranges_per_task : ranges a task gets on average; more balance better and cost a little more.
+    sample_every : one score in this many is sampled for the cut points.
+    placed_rows : a `by` tuple with fewer rows is not placed by its load but wherever its hash falls.
+    chunk_rows : rows or scores a build task sorts at a time.
+    broadcast_offsets : offsets of more groups and ranges than this travel with the scores and not by broadcast.
+    ranges : cut every placed tuple into this many ranges, for tests and experiments; None lets the load decide.
+    """
+
+    task_scores: int = 2_000_000
+    small_task_scores: int = 100_000
+    ranges_per_task: int = 4
+    sample_every: int = 1024
+    placed_rows: int = 16_384
+    chunk_rows: int = 2_000_000
+    broadcast_offsets: int = 1_000_000
+    ranges: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if not (value is None and name == "ranges") and (not isinstance(value, int) or value < 1):
+                raise ConfigError(f"Sizing: {name} must be a whole number of at least 1, found {value!r}.")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Where every score goes.
+
+    Attributes
+    ----------
+    tasks : the number of merge tasks.
+    cuts : for each placed `by` tuple (by its hash): its cut points, increasing; range r holds
+        cuts[r - 1] <= score < cuts[r].
+    slots : for the same tuples: the slot of each range; Spark's hash of a slot is the task it was given.
+    offset_rows : about how many (group, range) pairs will need offsets.
+    """
+
+    tasks: int
+    cuts: Mapping[int, Floats] = field(default_factory=dict)
+    slots: Mapping[int, Integers] = field(default_factory=dict)
+    offset_rows: int = 0
+
+    @property
+    def one_range(self) -> bool:
+        """Whether every tuple has one range, so that nothing lies above or below it."""
+        return not any(len(cuts) for cuts in self.cuts.values())
+
+
+def tuple_hash(keys: Keys) -> Column:
+    """A 64-bit hash of the `by` columns. Two tuples that share one share cut points, which is harmless."""
+    return F.xxhash64(F.lit(0), *keys.by_columns)
+
+
+def sampled_rows(frame: DataFrame, keys: Keys, sizing: Sizing) -> DataFrame:
+    """Adds to clean predictions the columns `sample`, `entry`, `group` that are not null on one score in many.
+
+    A score is chosen by the hash of (segments, score), so that a score that a million rows share counts as one.
+    """
+    entry = F.xxhash64(F.lit(1), *keys.segment_columns, "score")
+    chosen = entry % sizing.sample_every == 0
+    return frame.select(
+        "*",
+        F.when(chosen, F.col("score")).alias("sample"),
+        F.when(chosen, entry).alias("entry"),
+        F.when(chosen, F.xxhash64(F.lit(2), *keys.segment_columns)).alias("group"),
+    )
+
+
+def sampled_counts(counts: DataFrame, keys: Keys, sizing: Sizing) -> DataFrame:
+    """Rows of score counts -> one row per `by` tuple with `used`, `samples`, `groups`, like `sample_tuples`.
+
+    Every `sample_every`-th score of a row is taken, from a start that the row's hash gives.
+    """
+    every = sizing.sample_every
+    size = F.coalesce(F.size("score"), F.lit(0))
+    start = F.pmod(F.xxhash64(F.lit(1), *keys.segment_columns, "range"), F.lit(every)).cast("int")
+    number = F.floor((size + start) / every).cast("int")
+    positions = F.when(number > 0, F.sequence(F.lit(1), number)).otherwise(F.array().cast("array<int>"))
+    drawn = counts.select(
+        *keys.by_columns,
+        size.alias("rows"),
+        F.transform(positions, lambda i: F.get("score", i * every - start - 1)).alias("drawn"),
+        F.xxhash64(F.lit(2), *keys.segment_columns).alias("group"),
+    )
+
+    def point(score: Column) -> Column:
+        return F.struct(score.alias("score"), F.lit(1).cast("long").alias("rows"))
+
+    return drawn.groupBy(*keys.by_columns).agg(
+        F.sum("rows").alias("used"),
+        F.flatten(F.collect_list(F.transform("drawn", point))).alias("samples"),
+        F.size(F.collect_set(F.when(F.size("drawn") > 0, F.col("group")))).alias("groups"),
+    )
+
+
+def collect_sample(tuples: DataFrame, keys: Keys, sizing: Sizing, totals: list[Column]) -> list[Row]:
+    """Runs the one action of planning.
+
+    Parameters
+    ----------
+    tuples : one row per `by` tuple with `used` (rows or scores), `samples` (array of (score, rows)), `groups`.
+    totals : further sums to bring back; of the tuples that are not placed they come back added up.
+
+    Returns
+    -------
+    One row per placed tuple, with its hash as `tuple`, and one for all others, whose `tuple` is null.
+    """
+    placed = F.when(F.col("used") >= sizing.placed_rows, tuple_hash(keys))
+    return (
+        tuples.withColumn("tuple", placed)
+        .groupBy("tuple")
+        .agg(
+            F.sum("used").alias("used"),
+            F.max(F.when(placed.isNotNull(), F.col("samples"))).alias("samples"),
+            F.max("groups").alias("groups"),
+            *totals,
+        )
+        .collect()
+    )
+
+
+def plan(sample: list[Row], sizing: Sizing, shuffle_partitions: int) -> Plan:
+    """Cut points and slots from what `collect_sample` brought back.
+
+    Parameters
+    ----------
+    sample : its rows.
+    shuffle_partitions : the session's `spark.sql.shuffle.partitions`, the number of tasks that keeps a cluster busy.
+    """
+    placed = [row for row in sample if row["tuple"] is not None]
+    chunks = -(-sum(row["used"] for row in sample) // sizing.chunk_rows)
+    points = {row["tuple"]: _loads(row, chunks, sizing.sample_every) for row in placed}
+    # A tuple's load is what its sample says, and at least one sampled score where chance took none.
+    loads = {
+        row["tuple"]: max(points[row["tuple"]][1].sum(), float(min(row["used"], sizing.sample_every))) for row in placed
+    }
+    elsewhere = float(sum(row["used"] for row in sample if row["tuple"] is None))
+    total = sum(loads.values()) + elsewhere
+    tasks = max(_ceil(total / sizing.task_scores), min(shuffle_partitions, _ceil(total / sizing.small_task_scores)), 1)
+    target = max(total / (tasks * sizing.ranges_per_task), 1.0) if tasks > 1 else np.inf
+    cuts, pieces = {}, []
+    for key, (scores, weights) in points.items():
+        wanted = sizing.ranges or _ceil(loads[key] / target)
+        cuts[key] = _quantiles(scores, weights, wanted)
+        inside = np.bincount(np.searchsorted(cuts[key], scores, side="right"), weights, minlength=len(cuts[key]) + 1)
+        pieces += [(load, key, number) for number, load in enumerate(inside)]
+    slot_of_task = task_slots(tasks)
+    slots = {key: np.zeros(len(points) + 1, dtype=np.int64) for key, points in cuts.items()}
+    heap = [(elsewhere / tasks, task) for task in range(tasks)]
+    for load, key, number in sorted(pieces, reverse=True):
+        busy, task = heapq.heappop(heap)
+        slots[key][number] = slot_of_task[task]
+        heapq.heappush(heap, (busy + load, task))
+    offset_rows = sum(
+        min(row["used"], _groups(row) * (len(cuts[row["tuple"]]) + 1)) for row in placed if len(cuts[row["tuple"]])
+    )
+    return Plan(tasks, cuts, slots, offset_rows)
+
+
+def _ceil(value: float) -> int:
+    return int(np.ceil(value)) if np.isfinite(value) else 1
+
+
+def _loads(row: Row, chunks: int, every: int) -> tuple[Floats, Floats]:
+    """Sampled scores of a tuple, sorted, each with the entries it stands for in a merge (one per chunk that has it)."""
+    samples = sorted((float(score), int(rows)) for score, rows in row["samples"] or [])
+    scores = np.array([score for score, _ in samples], dtype=np.float64)
+    return scores, np.array([min(rows, chunks) * every for _, rows in samples], dtype=np.float64)
+
+
+def _groups(row: Row) -> int:
+    """A guess at a tuple's segments: what the sample shows, or all there can be where it shows few of them twice."""
+    seen, drawn = int(row["groups"]), len(row["samples"] or [])
+    return 2 * seen if seen <= drawn // 4 else int(row["used"])
+
+
+def _quantiles(scores: Floats, weights: Floats, pieces: int) -> Floats:
+    """Cut points that split weighted, sorted scores into about `pieces` equal loads; fewer where scores repeat."""
+    if pieces <= 1 or len(scores) == 0:
+        return np.zeros(0)
+    reached = np.cumsum(weights)
+    goals = reached[-1] * np.arange(1, pieces) / pieces
+    return np.unique(scores[np.minimum(np.searchsorted(reached, goals, side="right"), len(scores) - 1)])
+
+
+def task_slots(tasks: int) -> Integers:
+    """For each task a small integer that `repartition(tasks, slot)` sends there.
+
+    Spark puts a row into task pmod(Murmur3(slot, seed 42), tasks); the hash of an arbitrary key gives some tasks
+    several times the mean, so the wanted task is found first and the key made to fit.
+    """
+    slots = np.full(tasks, -1, dtype=np.int64)
+    begin = 0
+    while np.any(slots < 0):
+        candidates = np.arange(begin, begin + 8 * tasks + 64)
+        task = murmur3(candidates).astype(np.int64) % tasks
+        slots[task[::-1]] = np.where(slots[task[::-1]] < 0, candidates[::-1], slots[task[::-1]])
+        begin += len(candidates)
+    return slots
+
+
+def murmur3(values: Integers, seed: int = 42) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
+    """Spark's `hash` of int columns: Murmur3 x86 32-bit of 4 bytes (Appleby 2011)."""
+    with np.errstate(over="ignore"):
+        k = values.astype(np.uint32) * np.uint32(0xCC9E2D51)
+        k = ((k << np.uint32(15)) | (k >> np.uint32(17))) * np.uint32(0x1B873593)
+        h = np.uint32(seed) ^ k
+        h = ((h << np.uint32(13)) | (h >> np.uint32(19))) * np.uint32(5) + np.uint32(0xE6546B64)
+        h ^= np.uint32(4)
+        h = (h ^ (h >> np.uint32(16))) * np.uint32(0x85EBCA6B)
+        h = (h ^ (h >> np.uint32(13))) * np.uint32(0xC2B2AE35)
+        return (h ^ (h >> np.uint32(16))).view(np.int32)

@@ -1,0 +1,127 @@
+"""The schema of every table that sparkmetrics returns or writes. Key columns stand before these, `run_id` behind."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    DecimalType,
+    DoubleType,
+    IntegerType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from sparkmetrics.columns import Keys, quote
+
+RESULT_TABLES = ("metrics", "confusion", "curves", "segment_auc")
+"""What an evaluation returns."""
+
+STATE_TABLES = ("score_counts",)
+"""What an evaluation keeps."""
+
+
+def _fields(**types: DataType) -> list[StructField]:
+    return [StructField(name.rstrip("_"), kind) for name, kind in types.items()]
+
+
+_TEXT, _NUMBER = StringType(), DoubleType()
+_CELLS = _fields(tp=_NUMBER, fp=_NUMBER, fn=_NUMBER, tn=_NUMBER)
+
+METRICS = _fields(
+    metric=_TEXT,
+    average=_TEXT,
+    class_=_TEXT,
+    threshold=_NUMBER,
+    value=_NUMBER,
+    lower=_NUMBER,
+    upper=_NUMBER,
+    reason=_TEXT,
+    rows=_NUMBER,
+    positives=_NUMBER,
+    negatives=_NUMBER,
+)
+CONFUSION = [*_fields(threshold=_NUMBER), *_CELLS]
+CURVES = [
+    *_fields(point=LongType(), threshold=_NUMBER),
+    *_CELLS,
+    *_fields(tpr=_NUMBER, fpr=_NUMBER, precision=_NUMBER, predicted_positive_rate=_NUMBER, lift=_NUMBER),
+]
+WINS = {False: DecimalType(38, 0), True: DoubleType()}
+"""Type of `wins2` without and with weights."""
+
+RUNS = StructType(
+    _fields(
+        run_id=_TEXT,
+        started_at=TimestampType(),
+        finished_at=TimestampType(),
+        status=_TEXT,
+        config_sha256=_TEXT,
+        rows_read=LongType(),
+        rows_used=LongType(),
+        rows_dropped=MapType(_TEXT, LongType()),
+        tables=MapType(_TEXT, LongType()),
+        versions=MapType(_TEXT, _TEXT),
+    )
+)
+"""One row a run. `run_date` is in the path."""
+
+
+def segment_auc(weighted: bool) -> list[StructField]:
+    """The columns of `segment_auc` after `by..., level`."""
+    return _fields(
+        positive_segment=_TEXT,
+        negative_segment=_TEXT,
+        positives=_NUMBER,
+        negatives=_NUMBER,
+        pairs=_NUMBER,
+        wins2=WINS[weighted],
+        auc=_NUMBER,
+        pair_share=_NUMBER,
+        contribution=_NUMBER,
+    )
+
+
+SCORES = _fields(
+    rows=_NUMBER,
+    positives=_NUMBER,
+    negatives=_NUMBER,
+    score=ArrayType(DoubleType()),
+    pos=ArrayType(DoubleType()),
+    neg=ArrayType(DoubleType()),
+)
+
+
+def key_fields(keys: Keys) -> tuple[list[StructField], list[StructField]]:
+    """The `by` and the segment columns, under their own names and types."""
+    fields = [StructField(name, kind) for name, kind in zip(keys.names, keys.types, strict=True)]
+    return fields[: len(keys.by)], fields[len(keys.by) :]
+
+
+def result_table(keys: Keys, fields: list[StructField], segments: bool = True) -> StructType:
+    """The schema of a table of results: `by..., level, segments..., fields..., run_id`."""
+    by, segment = key_fields(keys)
+    return StructType([*by, *_fields(level=_TEXT), *(segment if segments else []), *fields, *_fields(run_id=_TEXT)])
+
+
+def score_counts(keys: Keys) -> StructType:
+    """The schema of the saved state: `by..., range, segments..., rows, positives, negatives, score, pos, neg`."""
+    by, segment = key_fields(keys)
+    return StructType([*by, *_fields(range=IntegerType()), *segment, *SCORES])
+
+
+def reserved_names() -> set[str]:
+    """Every column name of ours that stands beside key columns, and so cannot be the name of one."""
+    tables = (METRICS, CONFUSION, CURVES, segment_auc(False), SCORES, _fields(level=_TEXT, range=_TEXT, run_id=_TEXT))
+    return {field.name for table in tables for field in table} | {"run_date"}
+
+
+def conform(frame: DataFrame, schema: StructType) -> DataFrame:
+    """Selects the columns of a schema, in its order and types, by name."""
+    return frame.select(*(F.col(quote(f.name)).cast(f.dataType).alias(f.name) for f in schema))

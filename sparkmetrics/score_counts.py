@@ -1,0 +1,280 @@
+"""The state: for each (by, segments, distinct score) the weight of positives and of negatives. It adds up exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from sparkmetrics import inspection, merging, predictions, ranges, schemas
+from sparkmetrics.columns import Keys, listed, quote
+from sparkmetrics.errors import ConfigError, DataError, SchemaError
+from sparkmetrics.inspection import RowCounts
+from sparkmetrics.merging import Merged
+from sparkmetrics.predictions import Label
+from sparkmetrics.ranges import Plan, Sizing
+
+if TYPE_CHECKING:
+    from sparkmetrics.evaluation import Evaluation
+
+FORMAT = 1
+"""Version of the saved state."""
+
+ROW_GROUP_BYTES = 16 * 1024 * 1024
+"""Parquet row groups of saved counts: a reader unpacks one at a time, and packed counts grow many times over."""
+
+INVALID_ROWS = ("error", "drop")
+
+
+class ScoreCounts:
+    """The exact state of a binary evaluation: score counts of every (by, segments), which add up with `+`.
+
+    Made by `score_counts` or `read_score_counts`. Lazy: rows are read when something made from it is.
+
+    Attributes
+    ----------
+    keys : names and types of the `by` and segment columns.
+    weighted : whether predictions carried weights.
+    sizing : how work on it is cut into tasks.
+    row_counts : of the predictions it was made from, or None.
+    """
+
+    def __init__(
+        self,
+        keys: Keys,
+        source: DataFrame,
+        *,
+        weighted: bool,
+        of_predictions: bool,
+        sizing: Sizing,
+        plan: Plan | None = None,
+        row_counts: RowCounts | None = None,
+    ) -> None:
+        self.keys = keys
+        self.weighted = weighted
+        self.sizing = sizing
+        self.row_counts = row_counts
+        self._source = source
+        self._of_predictions = of_predictions
+        self._plan = plan
+
+    @cached_property
+    def merged(self) -> Merged:
+        """These counts brought together by score range, persisted. Finds cut points first, unless it has them."""
+        plan = self._plan or self._plan_of_counts()
+        return merging.merge(
+            self._source, self.keys, plan, self.sizing, of_predictions=self._of_predictions, weighted=self.weighted
+        )
+
+    @property
+    def frame(self) -> DataFrame:
+        """The table `score_counts`: `by..., range, segments..., rows, positives, negatives, score, pos, neg`.
+
+        One row is a stretch of at most 16,384 distinct scores, increasing, of one range and segment; `pos` and `neg`
+        hold the weight of positives and negatives at each. `rows` stands on the first row of each stretch.
+        """
+        by, segments = self.keys.outward()
+        scores = self.merged.frame.select(*by, "range", *segments, *(f.name for f in schemas.SCORES))
+        return schemas.conform(scores, schemas.score_counts(self.keys))
+
+    def __add__(self, other: ScoreCounts) -> ScoreCounts:
+        """The counts of both: exactly those of the union of their rows, whatever their cut points.
+
+        Raises
+        ------
+        SchemaError : their key columns differ.
+        """
+        if not isinstance(other, ScoreCounts):
+            return NotImplemented
+        mine, theirs = (StructType([f for part in schemas.key_fields(c.keys) for f in part]) for c in (self, other))
+        if (self.keys.by, mine) != (other.keys.by, theirs):
+            raise SchemaError(
+                f"These score counts do not fit together: by {listed(self.keys.by)} of {mine.simpleString()} here, "
+                f"by {listed(other.keys.by)} of {theirs.simpleString()} there."
+            )
+        both = self._counts().unionByName(other._counts())
+        return self._derived(self.keys, both, weighted=self.weighted or other.weighted)
+
+    def roll_up(self, segments: Sequence[str]) -> ScoreCounts:
+        """The counts of fewer segment columns, pooled over the others.
+
+        Raises
+        ------
+        ConfigError : a name that is not a segment column of these counts.
+        """
+        unknown = [name for name in segments if name not in self.keys.segments]
+        if unknown:
+            known = listed(self.keys.segments)
+            raise ConfigError(f"roll_up: {listed(unknown)} is not a segment column. These are: {known}.")
+        names = {*self.keys.by, *segments}
+        kept = [(name, kind) for name, kind in zip(self.keys.names, self.keys.types, strict=True) if name in names]
+        keys = Keys(self.keys.by, tuple(name for name, _ in kept[len(self.keys.by) :]), tuple(kind for _, kind in kept))
+        inside = dict(zip(self.keys.names, self.keys.columns, strict=True))
+        columns = [F.col(inside[name]).alias(new) for name, new in zip(keys.names, keys.columns, strict=True)]
+        counts = self._counts().select(*columns, "range", *(f.name for f in schemas.SCORES))
+        return self._derived(keys, counts, weighted=self.weighted)
+
+    def write(self, path: str, mode: str = "error") -> None:
+        """Saves the counts as Parquet, to be read with `read_score_counts` or as plain arrays.
+
+        Parameters
+        ----------
+        path : a folder that Spark can write.
+        mode : Spark's save mode: "error" (default) refuses an existing folder, "overwrite" replaces it.
+        """
+        self.saved().write.mode(mode).option("parquet.block.size", ROW_GROUP_BYTES).parquet(path)
+
+    def saved(self) -> DataFrame:
+        """`frame`, with what `read_score_counts` must know kept as metadata of its column `score`."""
+        note = {"sparkmetrics": {"format": FORMAT, "weighted": self.weighted}}
+        return self.frame.withColumn("score", F.col("score").alias("score", metadata=note))
+
+    def evaluate(self, **options: Any) -> Evaluation:
+        """Measures of these counts; the options are those of `sparkmetrics.evaluate` from `levels` on."""
+        from sparkmetrics.evaluation import Evaluation  # the state knows its reader here alone
+        from sparkmetrics.options import Options
+
+        return Evaluation(self, Options.make(self.keys, **options))
+
+    def unpersist(self) -> None:
+        """Frees what the cluster keeps of these counts; they are made again when needed."""
+        if "merged" in self.__dict__:
+            self.merged.frame.unpersist()
+
+    def _derived(self, keys: Keys, counts: DataFrame, weighted: bool) -> ScoreCounts:
+        return ScoreCounts(keys, counts, weighted=weighted, of_predictions=False, sizing=self.sizing)
+
+    def _counts(self) -> DataFrame:
+        """These counts under internal names, merged or not."""
+        source = self.merged.frame if self._of_predictions else self._source
+        return source.select(*self.keys.columns, "range", *(f.name for f in schemas.SCORES))
+
+    def _plan_of_counts(self) -> Plan:
+        """The cut points of counts that come from elsewhere: one action over the lengths of their arrays."""
+        tuples = ranges.sampled_counts(self._source, self.keys, self.sizing)
+        sample = ranges.collect_sample(tuples, self.keys, self.sizing, [])
+        return ranges.plan(sample, self.sizing, _shuffle_partitions(self._source))
+
+
+def score_counts(
+    frame: DataFrame,
+    *,
+    by: Sequence[str] = (),
+    segments: Sequence[str] = (),
+    label: str,
+    score: str | None = None,
+    scores: Mapping[str, str] | None = None,
+    weight: str | None = None,
+    positive: Label = 1,
+    invalid_rows: str = "error",
+    sizing: Sizing | None = None,
+) -> ScoreCounts:
+    """Score counts of a prediction table: all that any binary measure needs, and they add up.
+
+    One action runs at once: it takes a sample of the scores and counts bad rows by reason. The rest is lazy.
+
+    Parameters
+    ----------
+    frame : prediction table, one row per scored example.
+    by : columns whose tuples are never pooled (model, version, ...): strings, numbers, booleans, dates, timestamps.
+    segments : columns that divide the population of one `by` tuple; of the same types.
+    label : column of labels: boolean, numeric or string.
+    score : column of scores: double, float, integer, decimal, boolean, or a vector or array whose element 1 it is.
+    scores : instead of `score`, {model: score column} of a wide table; `model` joins `by`.
+    weight : column of weights, finite and not negative; None counts each row once.
+    positive : the label that is positive (default 1 or True).
+    invalid_rows : what happens to rows whose label, score or weight is null or NaN: "error" or "drop".
+    sizing : how work is cut into tasks; never changes a result.
+
+    Returns
+    -------
+    ScoreCounts
+
+    Raises
+    ------
+    SchemaError : a column is missing, ambiguous, or of a type that does not fit.
+    ConfigError : arguments that do not fit together.
+    DataError : no rows; bad rows under "error"; negative or infinite weights; labels that are not two of which one is
+        `positive`.
+    """
+    if invalid_rows not in INVALID_ROWS:
+        raise ConfigError(f"invalid_rows must be one of {listed(INVALID_ROWS)}, found {invalid_rows!r}.")
+    sizing = sizing or Sizing()
+    clean = predictions.clean(
+        frame,
+        by=by,
+        segments=segments,
+        label=label,
+        score=score,
+        scores=scores,
+        weight=weight,
+        positive=positive,
+        reserved=schemas.reserved_names(),
+    )
+    plan, row_counts = inspection.inspect(clean, sizing, invalid_rows)
+    return ScoreCounts(
+        clean.keys,
+        clean.good,
+        weighted=clean.weighted,
+        of_predictions=True,
+        sizing=sizing,
+        plan=plan,
+        row_counts=row_counts,
+    )
+
+
+def read_score_counts(spark: SparkSession, path: str, sizing: Sizing | None = None) -> ScoreCounts:
+    """Score counts that `ScoreCounts.write` or a job saved.
+
+    Parameters
+    ----------
+    spark : session.
+    path : the folder, or one day's folder of a job's `score_counts`.
+    sizing : how work is cut into tasks.
+
+    Raises
+    ------
+    DataError : the folder cannot be read as Parquet.
+    SchemaError : it holds something else than score counts, or counts of a later format.
+    """
+    return counts_of_frame(read_parquet(spark, path), path, sizing or Sizing())
+
+
+def read_parquet(spark: SparkSession, path: str) -> DataFrame:
+    """A Parquet folder as a DataFrame. Raises DataError where Spark cannot read it."""
+    from pyspark.errors import PySparkException
+
+    try:
+        return spark.read.parquet(path)
+    except PySparkException as error:
+        raise DataError(f"Cannot read {path!r}: {str(error).splitlines()[0]}") from error
+
+
+def counts_of_frame(frame: DataFrame, where: str, sizing: Sizing) -> ScoreCounts:
+    """Score counts from a DataFrame with the columns of the table `score_counts`; more columns behind are left out."""
+    names = frame.schema.names
+    expected = [f.name for f in schemas.SCORES]
+    types = {f.name: f.dataType for f in frame.schema}
+    if "range" not in names or any(types.get(f.name) != f.dataType for f in schemas.SCORES):
+        raise SchemaError(
+            f"{where!r} does not hold score counts: expected columns by..., range, segments..., {', '.join(expected)}; "
+            f"found {frame.schema.simpleString()}."
+        )
+    note = (frame.schema["score"].metadata or {}).get("sparkmetrics", {})
+    if note.get("format", FORMAT) > FORMAT:
+        raise SchemaError(
+            f"{where!r} holds score counts of format {note['format']}; this version reads up to {FORMAT}."
+        )
+    by, segments = names[: names.index("range")], names[names.index("range") + 1 : names.index("rows")]
+    keys = Keys(tuple(by), tuple(segments), tuple(types[name] for name in (*by, *segments)))
+    columns = [F.col(quote(name)).alias(inside) for name, inside in zip(keys.names, keys.columns, strict=True)]
+    counts = frame.select(*columns, "range", *expected)
+    return ScoreCounts(keys, counts, weighted=bool(note.get("weighted", True)), of_predictions=False, sizing=sizing)
+
+
+def _shuffle_partitions(frame: DataFrame) -> int:
+    return int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or 200)

@@ -1,0 +1,53 @@
+"""One Spark session for the suite: classic, or Spark Connect where SPARKMETRICS_TEST_SESSION=connect."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from sparkmetrics import session
+
+KIND = os.environ.get("SPARKMETRICS_TEST_SESSION", "classic")
+SHARED = Path(__file__).parents[2] / "shared"
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """A small local session of the kind asked for."""
+    session.ensure_java()
+    os.environ["PYSPARK_PYTHON"] = sys.executable  # workers of the same environment
+    builder = SparkSession.builder.remote("local[2]") if KIND == "connect" else SparkSession.builder.master("local[2]")
+    settings = {
+        "spark.driver.memory": "4g",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    created = builder.getOrCreate()
+    yield created
+    created.stop()
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The larger reference tables, which are not part of the repository."""
+    if not (SHARED / "data").is_dir():
+        pytest.skip("the shared reference tables are not beside this checkout")
+    return SHARED / "data"
+
+
+@pytest.fixture(scope="session")
+def shared_cases() -> Path:
+    """The cases from public bug reports, which are not part of the repository."""
+    if not (SHARED / "cases").is_dir():
+        pytest.skip("the shared cases are not beside this checkout")
+    return SHARED / "cases"
