@@ -149,7 +149,7 @@ class Keys:
                 if not is_key_type(kind):
                     raise SchemaError(
                         f"{role} column {name!r} has type {kind.simpleString()}: a key is a string, number, boolean, "
-                        "date, timestamp or binary value. Select the fields you need as columns of their own."
+                        "date, timestamp or binary value. Cast it, or select the fields you need as columns."
                     )
                 if name.lower() in taken:
                     raise SchemaError(
@@ -169,5 +169,6 @@ class Keys:
 def is_key_type(kind: DataType) -> bool:
     """Whether a column of this type can be a key: atomic, and known to Arrow."""
     nested = isinstance(kind, (ArrayType, MapType, StructType))
-    unfit = ("void", "udt", "variant", "interval", "geometry", "geography")
+    # Strings that are equal under a collation are not equal to the kernel.
+    unfit = ("void", "udt", "variant", "interval", "geometry", "geography", "collate")
     return not nested and not any(word in kind.typeName() or word in kind.simpleString() for word in unfit)

@@ -2,6 +2,16 @@
 
 from __future__ import annotations
 
+from pyspark.errors import PySparkException
+
+try:
+    from py4j.protocol import Py4JError
+except ImportError:  # a client of Spark Connect has no py4j
+    SPARK_ERRORS: tuple[type[Exception], ...] = (PySparkException,)
+else:
+    SPARK_ERRORS = (PySparkException, Py4JError)
+"""What Spark raises; some errors of file systems come through as they are."""
+
 
 class SparkMetricsError(Exception):
     """Root of every error that sparkmetrics raises on purpose."""
@@ -25,3 +35,11 @@ class WriteError(SparkMetricsError, OSError):
 
 class SparkMetricsWarning(UserWarning):
     """Something in the input deserves a look, and the evaluation goes on."""
+
+
+def first_line(error: BaseException) -> str:
+    """What went wrong in Spark's words, without its stack traces."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    # Errors that come through unconverted begin with the call that failed; the Java error is below it.
+    java = [line[1:].strip() for line in lines if line.startswith(":")]
+    return (java or lines or [type(error).__name__])[0]

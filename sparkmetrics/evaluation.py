@@ -36,7 +36,7 @@ class Evaluation:
         self.counts = counts
         self.options = options
         self.run_id = run_id or uuid.uuid4().hex
-        self._shared: DataFrame | None = None
+        self._shared: tuple[frozenset[str], DataFrame] | None = None
 
     def metrics(self) -> DataFrame:
         """One row for each metric of each group.
@@ -104,18 +104,23 @@ class Evaluation:
         table = segments.pair_table(self._rows(PAIRS), self.counts.merged.frame, keys, levels, names, weighted)
         return self._table(table, schemas.segment_auc(weighted), with_segments=False)
 
-    def share(self) -> None:
+    def share(self, pairs: bool = True) -> None:
         """Prepares to make all tables in one pass over the scores, which is kept until `unpersist`.
 
         Worth it for a job that writes them all; without it each table makes the pass it needs.
+
+        Parameters
+        ----------
+        pairs : whether `segment_auc` is among them.
         """
-        everything = frozenset({GROUPS, POINTS} | ({PAIRS} if any(self.options.levels) else set()))
-        self._shared = self._emit(everything, self.options.thresholds).persist(StorageLevel.MEMORY_AND_DISK)
+        kinds = {GROUPS, POINTS, *([PAIRS] if pairs and any(self.options.levels) else [])}
+        shared = self._emit(frozenset(kinds), self.options.thresholds)
+        self._shared = (frozenset(kinds), shared.persist(StorageLevel.MEMORY_AND_DISK))
 
     def unpersist(self) -> None:
         """Frees what the cluster keeps of this evaluation and of its counts."""
         if self._shared is not None:
-            self._shared.unpersist()
+            self._shared[1].unpersist()
         if "_groups" in self.__dict__:
             self._groups.unpersist()
         self.counts.unpersist()
@@ -129,8 +134,8 @@ class Evaluation:
 
     def _rows(self, kind: str) -> DataFrame:
         """What workers emit of one kind."""
-        if self._shared is not None:
-            return self._shared.where(F.col("kind") == kind)
+        if self._shared is not None and kind in self._shared[0]:
+            return self._shared[1].where(F.col("kind") == kind)
         return self._emit(frozenset({kind}), self.options.thresholds)
 
     def _emit(self, emits: frozenset[str], thresholds: tuple[float, ...]) -> DataFrame:

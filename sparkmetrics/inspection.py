@@ -55,6 +55,7 @@ def inspect(predictions: Predictions, sizing: Sizing, invalid_rows: str) -> tupl
         F.sum(F.when(good & F.col("positive") & F.col("label_hash").isNotNull(), 1)).alias("positive_rows"),
         F.min(negative_label).alias("least_label"),
         F.max(negative_label).alias("largest_label"),
+        F.sum(F.when(good & F.col("inexact"), 1)).alias("inexact"),
     )
     rows, point = F.col("rows"), F.struct(F.col("sample").alias("score"), F.col("rows"))
     counted = {name: F.sum(F.when(F.col("reason") == name, rows)) for name in BAD_ROWS + FAULTS}
@@ -63,11 +64,12 @@ def inspect(predictions: Predictions, sizing: Sizing, invalid_rows: str) -> tupl
         F.collect_list(F.when(good & F.col("sample").isNotNull(), point)).alias("samples"),
         F.size(F.collect_set(F.when(good, F.col("group")))).alias("groups"),
         F.sum("positive_rows").alias("positive_rows"),
+        F.sum("inexact").alias("inexact"),
         F.min("least_label").alias("least_label"),
         F.max("largest_label").alias("largest_label"),
         *(total.alias(name) for name, total in counted.items()),
     )
-    totals = [F.sum(name).alias(name) for name in ("positive_rows", *counted)]
+    totals = [F.sum(name).alias(name) for name in ("positive_rows", "inexact", *counted)]
     totals += [F.min("least_label").alias("least_label"), F.max("largest_label").alias("largest_label")]
     sample = ranges.collect_sample(tuples, keys, sizing, totals)
     _check_rows(predictions, sample, invalid_rows)
@@ -105,6 +107,13 @@ def _check_rows(predictions: Predictions, sample: list[Row], invalid_rows: str) 
         raise DataError(f"No rows to evaluate: {'all were dropped: ' + blamed if blamed else 'the table is empty'}.")
     if blamed:
         warnings.warn(f"Dropped rows that cannot be evaluated: {blamed}.", SparkMetricsWarning, stacklevel=4)
+    if inexact := _sum(sample, "inexact"):
+        warnings.warn(
+            f"{inexact} scores (column {sources['score']!r}) have more digits than a double holds: they become the "
+            "nearest double, and scores that differ only there become ties.",
+            SparkMetricsWarning,
+            stacklevel=4,
+        )
 
 
 def _check_labels(predictions: Predictions, sample: list[Row]) -> None:

@@ -193,25 +193,30 @@ def last_maximum(values: Floats, starts: Integers) -> Integers:
     return result
 
 
-def preround(terms: Floats, bounds: Floats, counts: Floats) -> tuple[Floats, Floats]:
+def preround(terms: Floats, bounds: Floats, counts: Floats, lengths: Integers) -> tuple[Floats, Floats]:
     """Splits terms into two parts whose sums are exact, hence the same in every order (Demmel and Nguyen 2013).
 
     Parameters
     ----------
-    terms : array of float64, shape (n,).
-    bounds : a bound on the sum of the absolute terms each term is added to, shape (n,).
-    counts : a bound on their number, shape (n,).
+    terms : array of float64, shape (n,), the segments one after the other.
+    bounds : a bound on the sum of the absolute terms that each segment is part of, shape (segments,).
+    counts : a bound on their number, shape (segments,).
+    lengths : the number of terms of each segment.
 
     Returns
     -------
     high, low : multiples of an ulp that is so coarse that no partial sum is ever rounded. What is left out is below
         counts**2 * bounds * 2**-100.
     """
-    step = 4.0 * _power_of_two_above(bounds)
-    high = (terms + step) - step
-    step = 4.0 * _power_of_two_above(counts * step * 2.0**-53)
-    low = ((terms - high) + step) - step
-    return high, low
+    coarse = 4.0 * _power_of_two_above(bounds)
+    fine = 4.0 * _power_of_two_above(counts * coarse * 2.0**-53)
+    high = _rounded(terms, np.repeat(coarse, lengths))
+    return high, _rounded(terms - high, np.repeat(fine, lengths))
+
+
+def _rounded(terms: Floats, step: Floats) -> Floats:
+    """The terms without the bits that adding `step` rounds away."""
+    return (terms + step) - step
 
 
 def _power_of_two_above(values: Floats) -> Floats:

@@ -76,7 +76,7 @@ def checked_thresholds(thresholds: Sequence[float]) -> tuple[float, ...]:
     try:
         values = tuple(dict.fromkeys(float(threshold) for threshold in thresholds))
     except (TypeError, ValueError):
-        raise ConfigError(f"thresholds must be numbers, found {list(thresholds)!r}.") from None
+        raise ConfigError(f"thresholds must be numbers, found {thresholds!r}.") from None
     if any(math.isnan(value) for value in values):
         raise ConfigError("thresholds must be numbers, found NaN.")
     return values

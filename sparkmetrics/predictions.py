@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -12,9 +13,11 @@ from pyspark.sql.types import (
     ArrayType,
     BooleanType,
     DataType,
+    DecimalType,
     DoubleType,
     FloatType,
     IntegralType,
+    LongType,
     NumericType,
     StringType,
 )
@@ -40,7 +43,7 @@ class Predictions:
     Attributes
     ----------
     frame : internal key columns, `tuple` (hash of the `by` columns), `positive` (boolean), `score` (double), `weight`
-        (double, when weighted), `label_hash` (long) and `reason` (null on a good row).
+        (double, when weighted), `label_hash` (long), `inexact` (boolean) and `reason` (null on a good row).
     keys : names and types of the key columns.
     weighted : whether there is a weight column.
     sources : the user's columns for `label`, `score` and `weight`, and the `positive` label, for messages.
@@ -95,7 +98,10 @@ def clean(
     columns = dict(scores) if scores is not None else {"": str(score)}
     if not columns or (wide and not all(columns)):
         raise ConfigError("scores must map at least one model name to a score column, for example {'rf': 'score_rf'}.")
-    if wide and "model" in (*by, *segments):
+    for argument, names in (("by", by), ("segments", segments)):
+        if isinstance(names, str):
+            raise ConfigError(f"{argument} must be a list of columns, for example [{names!r}], found {names!r}.")
+    if wide and "model" in (str(name).lower() for name in (*by, *segments)):
         raise ConfigError("scores adds a column model to by, and by or segments already has one. Rename that column.")
     keys = Keys(tuple(by), tuple(segments)).of_table(frame, reserved)
     label_type = field_type(frame, label, "label")
@@ -105,10 +111,10 @@ def clean(
     inward = keys.inward()
     if wide:
         keys = Keys((*keys.by, "model"), keys.segments, (*keys.types[: len(by)], StringType(), *keys.types[len(by) :]))
-        scored = F.explode(F.array(*(_scored(value, fault, model) for model, (value, fault) in values.items())))
+        scored = F.explode(F.array(*(_scored(value, model) for model, value in values.items())))
     else:
-        ((value, fault),) = values.values()
-        scored = _scored(value, fault, "")
+        (value,) = values.values()
+        scored = _scored(value, "")
     rows = frame.select(
         *inward,
         label_column.alias("label"),
@@ -126,6 +132,7 @@ def clean(
         "score",
         *(["weight"] if weight is not None else []),
         F.when(counts, F.xxhash64("label")).alias("label_hash"),
+        F.col("scored.inexact").alias("inexact"),
         "label",
         _reason(isinstance(label_type, (DoubleType, FloatType)), weight is not None).alias("reason"),
     )
@@ -138,8 +145,13 @@ def clean(
     return Predictions(clean_rows, keys, weight is not None, sources)
 
 
-def _scored(value: Column, fault: Column, model: str) -> Column:
-    return F.struct(value.alias("score"), fault.alias("fault"), F.lit(model).alias("model"))
+def _scored(score: Score, model: str) -> Column:
+    return F.struct(
+        score.value.alias("score"),
+        score.fault.alias("fault"),
+        score.inexact.alias("inexact"),
+        F.lit(model).alias("model"),
+    )
 
 
 def _label(column: Column, name: str, kind: DataType, positive: Label) -> tuple[Column, Column]:
@@ -155,36 +167,65 @@ def _label(column: Column, name: str, kind: DataType, positive: Label) -> tuple[
     if isinstance(kind, NumericType):
         try:
             number = float(positive)
-        except ValueError:
+        except (TypeError, ValueError):
             raise ConfigError(f"positive={positive!r}: {described}, so positive must be a number.") from None
         if math.isnan(number):
             raise ConfigError("positive=NaN: a label that is not a number cannot be the positive one.")
         if isinstance(kind, IntegralType):
             column = column.cast("long")
             whole = number.is_integer() and abs(number) < 2**63
-            return column, column == F.lit(int(positive)) if whole else F.lit(False)
+            exact = Decimal(positive) if isinstance(positive, str) else positive
+            return column, column == F.lit(int(exact)) if whole else F.lit(False)
         column = column.cast("double")
         return column, column == F.lit(number)
     raise SchemaError(f"{described}: a label is boolean, numeric or string.")
 
 
-def _score(frame: DataFrame, name: str) -> tuple[Column, Column]:
-    """A score column as double, and whether it is a vector too short to have an element 1."""
+@dataclass(frozen=True)
+class Score:
+    """A score column as double, and what must be said of it.
+
+    Attributes
+    ----------
+    value : the double.
+    fault : whether it is a vector too short to have an element 1.
+    inexact : whether the nearest double may be another number, so that different scores may become equal.
+    """
+
+    value: Column
+    fault: Column
+    inexact: Column
+
+
+def _score(frame: DataFrame, name: str) -> Score:
+    """The column of that name as scores."""
     kind, column = field_type(frame, name, "score"), resolve(frame, name, "score")
     fault = F.lit(False)
     if kind.simpleString() == "vector":
         from pyspark.ml.functions import vector_to_array  # needs the ml package, which a slim client may lack
 
-        column, kind = vector_to_array(column), ArrayType(DoubleType())
+        # vector_to_array fails on null, which is a bad row and not an error of its own.
+        column, kind = F.when(column.isNotNull(), vector_to_array(column)), ArrayType(DoubleType())
     if isinstance(kind, ArrayType) and isinstance(kind.elementType, NumericType):
-        fault = F.size(column) < 2
+        fault = column.isNotNull() & (F.size(column) < 2)  # the size of a null array depends on ANSI mode
         column, kind = F.get(column, F.lit(1)), kind.elementType
     if not isinstance(kind, (NumericType, BooleanType)):
         raise SchemaError(
             f"score column {name!r} has type {kind.simpleString()}: a score is a number, a boolean, or a vector or "
             "array of numbers whose element 1 it is. Cast it first."
         )
-    return column.cast("double"), fault
+    return Score(column.cast("double"), fault, _past_double(column, kind))
+
+
+def _past_double(column: Column, kind: DataType) -> Column:
+    """Whether an integer or a decimal has more than 2**53 units in its last place."""
+    if isinstance(kind, LongType):
+        limit = F.lit(2**53)
+    elif isinstance(kind, DecimalType) and kind.precision > 15:
+        limit = F.lit(Decimal(2**53).scaleb(-kind.scale))
+    else:
+        return F.lit(False)
+    return (column > limit) | (column < -limit)
 
 
 def _weight(frame: DataFrame, name: str) -> Column:

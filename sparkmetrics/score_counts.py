@@ -12,7 +12,7 @@ from pyspark.sql.types import StructType
 
 from sparkmetrics import inspection, merging, predictions, ranges, schemas
 from sparkmetrics.columns import Keys, listed, quote
-from sparkmetrics.errors import ConfigError, DataError, SchemaError
+from sparkmetrics.errors import SPARK_ERRORS, ConfigError, DataError, SchemaError, first_line
 from sparkmetrics.inspection import RowCounts
 from sparkmetrics.merging import Merged
 from sparkmetrics.predictions import Label
@@ -246,12 +246,10 @@ def read_score_counts(spark: SparkSession, path: str, sizing: Sizing | None = No
 
 def read_parquet(spark: SparkSession, path: str) -> DataFrame:
     """A Parquet folder as a DataFrame. Raises DataError where Spark cannot read it."""
-    from pyspark.errors import PySparkException
-
     try:
         return spark.read.parquet(path)
-    except PySparkException as error:
-        raise DataError(f"Cannot read {path!r}: {str(error).splitlines()[0]}") from error
+    except SPARK_ERRORS as error:
+        raise DataError(f"Cannot read {path!r}: {first_line(error)}") from error
 
 
 def counts_of_frame(frame: DataFrame, where: str, sizing: Sizing) -> ScoreCounts:

@@ -6,13 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, timezone
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from sparkmetrics import schemas
 from sparkmetrics.config import PredictionsSection
-from sparkmetrics.errors import ConfigError, DataError, WriteError
+from sparkmetrics.errors import SPARK_ERRORS, ConfigError, DataError, WriteError, first_line
 from sparkmetrics.inspection import RowCounts
 from sparkmetrics.score_counts import ROW_GROUP_BYTES, read_parquet
 
@@ -41,15 +40,15 @@ def read_predictions(spark: SparkSession, source: PredictionsSection) -> DataFra
         else:
             frame = spark.read.table(str(source.table))
         _ = frame.schema  # a Connect session looks for the path only now
-    except PySparkException as error:
-        raise DataError(f"Cannot read {where}: {_first_line(error)}") from error
+    except SPARK_ERRORS as error:
+        raise DataError(f"Cannot read {where}: {first_line(error)}") from error
     if source.filter is None:
         return frame
     try:
         filtered = frame.where(source.filter)
         _ = filtered.schema
-    except PySparkException as error:
-        raise DataError(f"predictions.filter {source.filter!r} does not fit {where}: {_first_line(error)}") from error
+    except SPARK_ERRORS as error:
+        raise DataError(f"predictions.filter {source.filter!r} does not fit {where}: {first_line(error)}") from error
     return filtered
 
 
@@ -70,8 +69,8 @@ def write_day(frame: DataFrame, root: str, table: str, run_date: date) -> int:
         writer = writer.option("parquet.block.size", ROW_GROUP_BYTES)
     try:
         writer.parquet(path)
-    except PySparkException as error:
-        raise WriteError(f"Could not write {path!r}: {_first_line(error)}") from error
+    except SPARK_ERRORS as error:
+        raise WriteError(f"Could not write {path!r}: {first_line(error)}") from error
     return frame.sparkSession.read.parquet(path).count()
 
 
@@ -103,8 +102,8 @@ def write_run(spark: SparkSession, root: str, run: Run, rows: RowCounts, tables:
     path = day_path(root, RUNS, run.run_date)
     try:
         spark.createDataFrame([row], schemas.RUNS).coalesce(1).write.mode("append").parquet(path)
-    except PySparkException as error:
-        raise WriteError(f"Could not write {path!r}: {_first_line(error)}") from error
+    except SPARK_ERRORS as error:
+        raise WriteError(f"Could not write {path!r}: {first_line(error)}") from error
 
 
 def read_results(spark: SparkSession, path: str, table: str, run_date: date | str) -> DataFrame:
@@ -145,7 +144,3 @@ def read_results(spark: SparkSession, path: str, table: str, run_date: date | st
             "run was stopped, or is at work. Run the day again."
         )
     return frame
-
-
-def _first_line(error: BaseException) -> str:
-    return str(error).strip().splitlines()[0]

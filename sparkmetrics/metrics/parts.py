@@ -85,7 +85,8 @@ class Sum(Part):
         high = self.terms(steps)
         low = np.zeros(len(high))
         if not weighted:
-            high, low = kernel.preround(high, self.bound(steps.totals), steps.totals.weight)
+            totals = steps.group_totals
+            high, low = kernel.preround(high, self.bound(totals), totals.weight, steps.lengths)
         sums = (kernel.segment_sums(values, steps.starts) for values in (high, low))
         return {name: pa.array(values) for name, values in zip(self.columns(), sums, strict=True)}
 

@@ -16,9 +16,13 @@ U2 = TwiceWins("u2")
 
 
 def rate_gap(steps: Steps) -> Floats:
-    """|true positive rate - false positive rate| with each score as threshold; NaN without one of the classes."""
-    totals = steps.totals
-    gap: Floats = np.abs(ratio(steps.cells.tp, totals.positives) - ratio(steps.cells.fp, totals.negatives))
+    """|true positive rate - false positive rate| with each score as threshold; NaN without one of the classes.
+
+    One division of whole numbers, so that equal gaps are equal: tp / P - fp / N would be rounded more than once.
+    """
+    cells, totals = steps.cells, steps.totals
+    wider = np.abs(cells.tp * totals.negatives - cells.fp * totals.positives)
+    gap: Floats = ratio(wider, totals.positives * totals.negatives)
     return gap
 
 

@@ -95,9 +95,14 @@ class Steps:
         """The weight of each group's negatives in the range, shape (groups,)."""
         return kernel.segment_sums(self.negative, self.starts)
 
+    @property
+    def group_totals(self) -> Totals:
+        """The totals of each group over all ranges, shape (groups,)."""
+        return Totals(self.offsets.positives, self.offsets.negatives)
+
     @once
     def totals(self) -> Totals:
-        """The group's totals at each score."""
+        """The totals of a score's group, at each score."""
         return Totals(self.spread(self.offsets.positives), self.spread(self.offsets.negatives))
 
     @once

@@ -1,0 +1,44 @@
+"""The registry as a Markdown table; `python -m sparkmetrics.metrics.table` puts it into the README."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from sparkmetrics.metrics import SCORE, THRESHOLD, Metric
+
+README = Path(__file__).parents[2] / "README.md"
+BEGIN, END = "<!-- metrics: begin (generated: python -m sparkmetrics.metrics.table) -->", "<!-- metrics: end -->"
+
+
+def markdown() -> str:
+    """One row a metric: name, purpose, formula, range, direction, undefined when, source."""
+    scores = sorted(SCORE.values(), key=lambda metric: metric.probability)
+    rows = [_row(metric) for metric in (*scores, *THRESHOLD.values())]
+    return "\n".join(
+        ["| metric | what | formula | range | best | undefined when | source |", "|---|---|---|---|---|---|---|", *rows]
+    )
+
+
+def _row(metric: Metric) -> str:
+    low, high = (f"{bound:g}" for bound in metric.range)
+    cells = (
+        f"`{metric.name}`",
+        metric.purpose,
+        metric.formula.replace("|", "\\|"),
+        f"{low} to {high}",
+        metric.best or "",
+        metric.undefined_when(),
+        metric.source,
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def filled(readme: str) -> str:
+    """The README with the table of today."""
+    block = f"{BEGIN}\n{markdown()}\n{END}"
+    return re.sub(f"{re.escape(BEGIN)}.*{re.escape(END)}", lambda _: block, readme, flags=re.DOTALL)
+
+
+if __name__ == "__main__":
+    README.write_text(filled(README.read_text(encoding="utf-8")), encoding="utf-8")

@@ -1,0 +1,115 @@
+"""The config of a job: what is accepted, and that every error is named in one message."""
+
+from __future__ import annotations
+
+import copy
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from sparkmetrics import config
+from sparkmetrics.errors import ConfigError
+
+SMALLEST: dict[str, Any] = {
+    "predictions": {"path": "data"},
+    "columns": {"label": "y", "score": "s"},
+    "output": {"path": "results"},
+}
+
+
+def changed(section: str, **keys: Any) -> dict[str, Any]:
+    content = copy.deepcopy(SMALLEST)
+    content.setdefault(section, {}).update(keys)
+    return content
+
+
+def test_the_smallest_config_has_the_documented_defaults() -> None:
+    job = config.parse(SMALLEST)
+    assert job.columns.by == job.columns.segments == []
+    assert job.columns.positive == 1
+    assert job.evaluate.model_dump() == {
+        "levels": None,
+        "thresholds": [0.5],
+        "threshold_rule": ">=",
+        "curve_points": 1000,
+        "invalid_rows": "error",
+    }
+    assert job.output.save_counts
+    assert job.predictions.format == "parquet"
+
+
+@pytest.mark.parametrize("name", ["evaluate.yaml", "titanic.yaml"])
+def test_the_configs_of_the_repository_are_valid(name: str) -> None:
+    config.load(Path(__file__).parents[1] / "conf" / name)
+
+
+def test_a_config_with_every_documented_key_at_its_neutral_value_is_valid() -> None:
+    text = """
+predictions: {path: data/predictions, format: parquet, filter: "event_date = DATE'{run_date}'"}
+columns: {by: [model], segments: [sex, pclass], label: survived, positive: 1, score: score,
+          scores: null, weight: null, prediction: null, probabilities: null, id: null}
+evaluate: {levels: null, thresholds: [0.5], threshold_rule: ">=", beta: [1.0], curve_points: 1000, buckets: 10,
+           calibration_bins: 10, min_group_rows: 0, invalid_rows: error}
+output: {path: results, format: parquet, table_prefix: null, save_counts: true}
+"""
+    job = config.parse(yaml.safe_load(text)).on(date(2026, 11, 29))
+    assert job.predictions.filter == "event_date = DATE'2026-11-29'"
+
+
+def test_the_run_date_fills_path_and_filter() -> None:
+    job = config.parse(changed("predictions", path="in/{run_date}", filter="d = '{run_date}'")).on(date(2026, 1, 2))
+    assert (job.predictions.path, job.predictions.filter) == ("in/2026-01-02", "d = '2026-01-02'")
+
+
+def test_the_fingerprint_depends_on_content_and_not_on_layout() -> None:
+    assert config.parse(SMALLEST).sha256() == config.parse(dict(reversed(SMALLEST.items()))).sha256()
+    assert config.parse(SMALLEST).sha256() != config.parse(changed("columns", label="z")).sha256()
+
+
+BAD = [
+    (changed("evaluate", thresolds=[0.5]), ["evaluate.thresolds: unknown key; did you mean 'thresholds'?"]),
+    (SMALLEST | {"ouput": {}}, ["ouput: unknown key; did you mean 'output'?"]),
+    (changed("columns", by="model"), ["columns.by: Input should be a valid list, found 'model'"]),
+    (changed("evaluate", threshold_rule="=>"), ["evaluate.threshold_rule", "'>=' or '>'", "found '=>'"]),
+    (changed("evaluate", curve_points=0), ["evaluate.curve_points must be a whole number of at least 1", "found 0"]),
+    (changed("evaluate", thresholds=[float("nan")]), ["evaluate.thresholds must be numbers, found NaN"]),
+    (changed("evaluate", levels=[["sex"]]), ["evaluate.levels: 'sex' is not a segment column"]),
+    (changed("evaluate", invalid_rows="ignore"), ["evaluate.invalid_rows", "'error' or 'drop'"]),
+    (changed("evaluate", min_group_rows=5), ["evaluate.min_group_rows: 5 is not supported by this version"]),
+    (changed("output", format="delta"), ["output.format: 'delta' is not supported by this version"]),
+    (changed("predictions", table="db.t"), ["predictions: give either path or table"]),
+    (changed("columns", scores={"m": "s"}), ["columns: give either score (one column) or scores"]),
+    (changed("columns", label=None), ["columns.label: Input should be a valid string, found None"]),
+    ({"columns": {"label": "y", "score": "s"}}, ["predictions: Field required", "output: Field required"]),
+    ("text", ["must have the keys predictions, columns, evaluate, output"]),
+    (None, ["must have the keys predictions, columns, evaluate, output"]),
+]
+
+
+@pytest.mark.parametrize(("content", "messages"), BAD)
+def test_an_error_names_its_key_and_what_was_found(content: Any, messages: list[str]) -> None:
+    with pytest.raises(ConfigError) as error:
+        config.parse(content)
+    for message in messages:
+        assert message in str(error.value)
+
+
+def test_all_errors_are_in_one_message() -> None:
+    content = changed("evaluate", thresholds="0.5", beta=[2.0])
+    content["columns"]["weigth"] = "w"
+    with pytest.raises(ConfigError, match=r"has 3 error\(s\)") as error:
+        config.parse(content, "job.yaml")
+    for key in ("job.yaml", "evaluate.thresholds", "evaluate.beta", "columns.weigth"):
+        assert key in str(error.value)
+
+
+def test_a_file_that_is_missing_or_not_yaml_is_a_config_error(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="Cannot read the config"):
+        config.load(tmp_path / "none.yaml")
+    broken = tmp_path / "broken.yaml"
+    broken.write_text("a: [1", encoding="utf-8")
+    with pytest.raises(ConfigError, match="not valid YAML"):
+        config.load(broken)

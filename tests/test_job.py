@@ -1,0 +1,199 @@
+"""The job: tables of a day and their ledger, exit codes, one clear message for bad input and nothing left behind."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+import sparkmetrics as sm
+from sparkmetrics import cli
+
+DAY = date(2026, 11, 29)
+ROWS = [
+    ("m", "a", 1, 0.9, "2026-11-29"),
+    ("m", "a", 0, 0.2, "2026-11-29"),
+    ("m", "b", 1, 0.6, "2026-11-29"),
+    ("m", None, 0, 0.6, "2026-11-29"),
+    ("m", "b", 1, None, "2026-11-28"),
+]
+Job = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture(scope="module")
+def predictions(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Predictions of two days, the earlier one with a null score, and columns with all sorts of faults."""
+    path = str(tmp_path_factory.mktemp("job") / "predictions")
+    frame = spark.createDataFrame(ROWS, "model string, seg string, y int, p double, day string")
+    faults = {
+        "label3": F.when(F.col("seg").isNull(), "2").otherwise(F.col("y").cast("string")),
+        "nan": F.lit(float("nan")),
+        "minus": F.lit(-1.0),
+    }
+    frame.withColumns(faults).coalesce(1).write.parquet(path)
+    return path
+
+
+def run_job(folder: Path, predictions: str, changes: dict[str, dict[str, Any]]) -> int:
+    """Runs `sparkmetrics evaluate` with some keys of its config changed."""
+    content: dict[str, Any] = {
+        "predictions": {"path": predictions, "filter": "day = '{run_date}'"},
+        "columns": {"by": ["model"], "segments": ["seg"], "label": "y", "score": "p"},
+        "evaluate": {"thresholds": [0.5, 0.8]},
+        "output": {"path": str(folder / "results")},
+    }
+    for section, keys in changes.items():
+        content[section] = {**content.get(section, {}), **keys}
+    path = folder / "job.yaml"
+    path.write_text(yaml.safe_dump(content), encoding="utf-8")
+    return cli.main(["evaluate", "--config", str(path), "--run-date", DAY.isoformat()])
+
+
+@pytest.fixture
+def job(spark: SparkSession, predictions: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Job:
+    """Runs a job in the test's folder; gives its exit code and what it wrote to stderr."""
+
+    def run(**changes: dict[str, Any]) -> tuple[int, str]:
+        code = run_job(tmp_path, predictions, changes)
+        return code, capfd.readouterr().err
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def results(spark: SparkSession, predictions: str, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The results of one run."""
+    folder = tmp_path_factory.mktemp("done")
+    assert run_job(folder, predictions, {}) == cli.DONE
+    return str(folder / "results")
+
+
+def test_a_run_writes_every_table_and_a_ledger_that_vouches_for_them(spark: SparkSession, results: str) -> None:
+    run = spark.read.parquet(f"{results}/runs").toPandas().iloc[0]
+    assert str(run.run_date) == DAY.isoformat()
+    assert (run.status, run.rows_read, run.rows_used, dict(run.rows_dropped)) == ("done", 4, 4, {})
+    assert set(dict(run.tables)) == {"metrics", "confusion", "curves", "segment_auc", "score_counts"}
+    assert len(run.config_sha256) == 64
+    assert run.started_at <= run.finished_at
+    for table, rows in dict(run.tables).items():
+        frame = sm.read_results(spark, results, table, DAY)
+        plain = spark.read.parquet(f"{results}/{table}/run_date={DAY}")
+        assert frame.count() == plain.count() == rows > 0
+        assert [row[0] for row in plain.select("run_id").distinct().collect()] == [run.run_id]
+
+
+def test_the_results_are_those_of_the_notebook(spark: SparkSession, results: str, predictions: str) -> None:
+    frame = spark.read.parquet(predictions).where(F.col("day") == DAY.isoformat())
+    ev = sm.evaluate(frame, by=["model"], segments=["seg"], label="y", score="p", thresholds=[0.5, 0.8])
+    for name, table in (
+        ("metrics", ev.metrics()),
+        ("confusion", ev.confusion()),
+        ("curves", ev.curves()),
+        ("segment_auc", ev.segment_auc()),
+    ):
+        written = sm.read_results(spark, results, name, DAY).drop("run_id")
+        expected = table.drop("run_id")
+        assert written.dtypes == expected.dtypes
+        assert sorted(map(str, written.collect())) == sorted(map(str, expected.collect()))
+
+
+def test_saved_counts_of_a_job_can_be_evaluated_later(spark: SparkSession, results: str) -> None:
+    counts = sm.read_score_counts(spark, f"{results}/score_counts/run_date={DAY}")
+    assert (counts.keys.by, counts.keys.segments, counts.weighted) == (("model",), ("seg",), False)
+    auc = counts.evaluate(levels=[[]]).metrics().where("metric = 'roc_auc'").first()
+    # Pairs: 0.9 beats 0.2 and 0.6; 0.6 beats 0.2 and ties with 0.6.
+    assert auc is not None
+    assert auc["value"] == 3.5 / 4
+
+
+def test_a_rerun_replaces_the_day_and_adds_a_run(spark: SparkSession, job: Job, results: str, tmp_path: Path) -> None:
+    shutil.copytree(results, tmp_path / "results")
+    results = str(tmp_path / "results")
+    assert job(evaluate={"thresholds": [0.5]})[0] == 0
+    assert spark.read.parquet(f"{results}/runs").count() == 2
+    thresholds = sm.read_results(spark, results, "confusion", DAY).select("threshold").distinct().collect()
+    assert [row[0] for row in thresholds] == [0.5]
+
+
+def test_read_results_refuses_a_table_that_its_run_did_not_write(
+    spark: SparkSession, results: str, tmp_path: Path
+) -> None:
+    shutil.copytree(results, tmp_path / "results")
+    day = tmp_path / "results" / "confusion" / f"run_date={DAY}"
+    spark.read.parquet(f"{results}/confusion/run_date={DAY}").limit(1).write.mode("overwrite").parquet(str(day))
+    with pytest.raises(sm.DataError, match="not what its last finished run"):
+        sm.read_results(spark, str(tmp_path / "results"), "confusion", DAY)
+    with pytest.raises(sm.ConfigError, match="table must be one of metrics"):
+        sm.read_results(spark, results, "metric", DAY)
+    with pytest.raises(sm.ConfigError, match="'yesterday'"):
+        sm.read_results(spark, results, "metrics", "yesterday")
+    with pytest.raises(sm.DataError, match="Cannot read"):
+        sm.read_results(spark, results, "metrics", "2026-11-28")
+
+
+def test_only_the_total_needs_no_pair_table(spark: SparkSession, job: Job, tmp_path: Path) -> None:
+    code, _ = job(evaluate={"levels": [[]]}, output={"path": str(tmp_path / "results"), "save_counts": False})
+    assert code == 0
+    run = spark.read.parquet(f"{tmp_path}/results/runs").toPandas().iloc[0]
+    assert set(dict(run.tables)) == {"metrics", "confusion", "curves"}
+
+
+def test_dropped_rows_are_counted_by_reason(spark: SparkSession, job: Job, tmp_path: Path) -> None:
+    code, _ = job(predictions={"filter": "day >= '2026-11-28'"}, evaluate={"invalid_rows": "drop"})
+    assert code == 0
+    run = spark.read.parquet(f"{tmp_path}/results/runs").toPandas().iloc[0]
+    assert (run.rows_read, run.rows_used, dict(run.rows_dropped)) == (5, 4, {"null score": 1})
+
+
+BAD = {
+    "missing column": ({"columns": {"score": "q"}}, ["score column 'q' is not in the table", "'p'"]),
+    "third label": ({"columns": {"label": "label3"}}, ["'label3' has more than two labels", "'0', '1', '2'"]),
+    "no positive label": ({"columns": {"positive": 7}}, ["none of its labels is positive=7", "0, 1"]),
+    "null score": ({"predictions": {"filter": None}}, ["1 x null score (column 'p')", "invalid_rows='drop'"]),
+    "NaN score": ({"columns": {"score": "nan"}}, ["4 x NaN score (column 'nan')"]),
+    "negative weight": ({"columns": {"weight": "minus"}}, ["4 x negative weight (column 'minus')"]),
+    "empty table": ({"predictions": {"filter": "day = '1999-01-01'"}}, ["No rows to evaluate: the table is empty"]),
+    "unknown key": ({"evaluate": {"treshold": 1}}, ["evaluate.treshold: unknown key"]),
+    "unreadable path": (
+        {"predictions": {"path": "/no/such/folder"}},
+        ["Cannot read predictions.path '/no/such/folder'"],
+    ),
+    "unreadable table": (
+        {"predictions": {"path": None, "table": "no.such"}},
+        ["Cannot read predictions.table 'no.such'"],
+    ),
+    "wrong filter": ({"predictions": {"filter": "nothing = 1"}}, ["predictions.filter 'nothing = 1' does not fit"]),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_is_exit_code_2_one_message_and_no_output(name: str, job: Job, tmp_path: Path) -> None:
+    changes, messages = BAD[name]
+    code, err = job(**changes)
+    assert code == cli.BAD_INPUT
+    assert len([line for line in err.splitlines() if line.startswith("sparkmetrics: ")]) == 1
+    for message in messages:
+        assert message in err
+    assert "Traceback" not in err
+    assert not (tmp_path / "results").exists()
+
+
+def test_an_output_that_cannot_be_written_is_exit_code_1_and_a_message(job: Job, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way", encoding="utf-8")
+    code, err = job(output={"path": str(tmp_path / "file")})
+    assert code == cli.FAILED
+    assert "sparkmetrics: Could not write" in err
+
+
+def test_a_run_date_that_is_no_date_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        cli.main(["evaluate", "--config", "c.yaml", "--run-date", "2026-13-01"])
+    assert stop.value.code == cli.BAD_INPUT
+    assert "is not a date" in capsys.readouterr().err
