@@ -33,7 +33,7 @@ class Sizing:
     """
 
     task_scores: int = 2_000_000
-    small_task_scores: int = 100_000
+    small_task_scores: int = 500_000
     ranges_per_task: int = 4
     sample_every: int = 1024
     placed_rows: int = 16_384

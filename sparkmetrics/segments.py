@@ -16,7 +16,7 @@ from sparkmetrics import batches, kernel
 from sparkmetrics.columns import Keys
 from sparkmetrics.kernel import Floats, Integers
 from sparkmetrics.metrics.arithmetic import ratio
-from sparkmetrics.metrics.parts import EXACT_TYPE, exact_array, exact_total, twice_wins
+from sparkmetrics.metrics.parts import EXACT_TYPE, exact_array, exact_total
 from sparkmetrics.metrics.steps import Steps
 from sparkmetrics.offsets import Level, level_cells
 from sparkmetrics.workers import map_partitions
@@ -47,28 +47,41 @@ def wins_inside(steps: Steps, unit: Integers) -> Iterator[tuple[Integers, Intege
         if size > MAX_PAIR_SEGMENTS:
             continue
         entries = slice(bounds[begin], bounds[begin + size])
-        _, rank = np.unique(steps.score[entries], return_inverse=True)
         starts = bounds[begin : begin + size] - bounds[begin]
-        positive, negative = steps.positive[entries], steps.negative[entries]
-        sums = [_wins_of_one(rank, positive, negative, starts, segment, exact) for segment in range(size)]
-        winner = np.repeat(np.arange(begin, begin + size), size)
-        loser = np.tile(np.arange(begin, begin + size), size)
-        yield winner, loser, _pair_arrays(np.concatenate(sums), exact)
+        wins = _wins_of_range(steps.score[entries], steps.positive[entries], steps.negative[entries], starts, exact)
+        winner, loser = np.divmod(np.arange(size * size), size)
+        yield begin + winner, begin + loser, _pair_arrays(wins, exact)
 
 
-def _wins_of_one(
-    rank: Integers, positive: Floats, negative: Floats, starts: Integers, segment: int, exact: bool
+def _wins_of_range(
+    score: Floats, positive: Floats, negative: Floats, starts: Integers, exact: bool
 ) -> np.ndarray[Any, Any]:
-    """Twice the wins of one segment's positives over the negatives of each segment of the range."""
-    ends = np.append(starts[1:], len(rank))
-    mine = slice(starts[segment], ends[segment])
-    at = np.zeros(int(rank.max()) + 1)
-    at[rank[mine]] = positive[mine]
-    only = np.zeros(1, dtype=np.int64)
-    above = kernel.following(kernel.cumulate_from_end(at, only), only)
-    if exact:
-        return twice_wins(above[rank], at[rank], negative, starts)
-    return kernel.segment_sums(negative * (2.0 * above + at)[rank], starts)
+    """Twice the wins of each segment's positives over each segment's negatives, winner by winner."""
+    size, lengths = len(starts), kernel.segment_lengths(starts, len(score))
+    distinct, rank = np.unique(score, return_inverse=True)
+    lost = np.flatnonzero(negative)
+    loser = np.repeat(np.arange(size), lengths)[lost]
+    lost_starts = kernel.segment_starts(loser)
+    lost_rank, lost_weight = rank[lost], negative[lost]
+    lost_sums = kernel.segment_sums(lost_weight, lost_starts)
+    lost_integers = lost_weight.astype(np.int64) if exact else None
+    wins = []
+    for begin, length in zip(starts, lengths, strict=True):
+        at = np.zeros(len(distinct))
+        at[rank[begin : begin + length]] = positive[begin : begin + length]
+        if lost_integers is not None:
+            integers = at.astype(np.int64)
+            points = 2 * np.cumsum(integers[::-1])[::-1] - integers
+            most = float(points[0]) * lost_sums
+            sums = kernel.integer_products(points[lost_rank], lost_integers, lost_starts, most)
+        else:
+            whole_range = np.zeros(1, dtype=np.int64)
+            above = kernel.following(kernel.cumulate_from_end(at, whole_range), whole_range)
+            sums = kernel.segment_sums((2.0 * above + at)[lost_rank] * lost_weight, lost_starts)
+        of_all = np.zeros(size, dtype=sums.dtype)
+        of_all[loser[lost_starts]] = sums
+        wins.append(of_all)
+    return np.concatenate(wins)
 
 
 def _pair_arrays(wins: np.ndarray[Any, Any], exact: bool) -> dict[str, pa.Array]:
@@ -101,8 +114,7 @@ def wins_across(rows: Iterator[pa.RecordBatch], by: list[str], segments: list[st
         _, place = np.unique(ranges[mine], return_inverse=True)
         segment = groups.row[mine] - begin
         positives, negatives = (_matrix(segment, place, int(count), values[mine]) for values in weights)
-        winner = np.repeat(np.arange(count), count)
-        loser = np.tile(np.arange(count), count)
+        winner, loser = np.divmod(np.arange(count * count), count)
         first = groups.first[begin : begin + count]
         columns = {
             name: batches.column(table, name).take(pa.array(first[winner])) for name in (*by, "level", *segments)

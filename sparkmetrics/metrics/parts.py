@@ -143,23 +143,11 @@ class TwiceWins(Part):
         rounded += 2.0 * outside * negatives
         exact = pa.nulls(len(rounded), pa.decimal128(38, 0))
         if kernel.whole(steps.positive, steps.negative) and np.all(outside == np.rint(outside)):
-            inside = twice_wins(above, steps.positive, steps.negative, steps.starts)
+            points = 2 * above.astype(np.int64) + steps.positive.astype(np.int64)
+            most = 2.0 * steps.positives_inside * negatives
+            inside = kernel.integer_products(points, steps.negative.astype(np.int64), steps.starts, most)
             exact = exact_array(kernel.add_integers(inside, kernel.integer_product(2, outside, negatives)))
         return dict(zip(self.columns(), (exact, pa.array(rounded)), strict=True))
 
     def combine(self) -> Column:
         return exact_total(*self.columns()).alias(self.name)
-
-
-def twice_wins(above: Floats, positive: Floats, negative: Floats, starts: kernel.Integers) -> np.ndarray[Any, Any]:
-    """sum of negative * (2 * above + positive) by segment, exactly, for whole numbers.
-
-    Parameters
-    ----------
-    above : the weight of positives strictly above each score.
-    positive, negative : the weight at each score.
-    starts : segments.
-    """
-    most = np.maximum.reduceat(2.0 * above + positive, starts) * kernel.segment_sums(negative, starts)
-    wins = 2 * above.astype(np.int64) + positive.astype(np.int64)
-    return kernel.integer_products(wins, negative.astype(np.int64), starts, most)
