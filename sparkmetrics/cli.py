@@ -20,6 +20,7 @@ from sparkmetrics.errors import ConfigError, DataError, SchemaError, SparkMetric
 from sparkmetrics.evaluation import Evaluation
 from sparkmetrics.options import Options
 from sparkmetrics.score_counts import counts_of_frame, read_parquet, score_counts
+from sparkmetrics.segments import MAX_PAIR_SEGMENTS
 from sparkmetrics.tables import Run
 
 DONE, FAILED, BAD_INPUT = 0, 1, 2
@@ -103,6 +104,10 @@ def evaluate(config_path: str, run_date: date) -> str:
     for name, table in results.items():
         written[name] = tables.write_day(table(), root, name, run_date)
         log.info("run %s: %s, %d rows", run.run_id, tables.day_path(root, name, run_date), written[name])
+    for level in evaluation.levels_without_pairs() if any(options.levels) else []:
+        log.info(
+            "run %s: segment_auc leaves out %s where it has over %d segments", run.run_id, level, MAX_PAIR_SEGMENTS
+        )
     evaluation.unpersist()
     tables.write_run(spark, root, run, rows, written)
     log.info("run %s: done", run.run_id)

@@ -113,13 +113,9 @@ class Keys:
         return self.by_columns + self.segment_columns
 
     def inward(self) -> list[Column]:
-        """The user's columns under their internal names; floating -0.0 is 0.0, so that it is one key."""
+        """The user's columns under their internal names; of floating keys there is one zero and one NaN."""
         return [
-            (
-                F.when(F.col(quote(name)) == 0, F.lit(0).cast(kind)).otherwise(F.col(quote(name)))
-                if kind.typeName() in ("double", "float")
-                else F.col(quote(name))
-            ).alias(inside)
+            _one_key(F.col(quote(name)), kind).alias(inside)
             for name, inside, kind in zip(self.names, self.columns, self.types, strict=True)
         ]
 
@@ -164,6 +160,14 @@ class Keys:
                 "most readers of the results cannot tell them apart)."
             )
         return Keys(self.by, self.segments, tuple(types))
+
+
+def _one_key(key: Column, kind: DataType) -> Column:
+    """A key column in which equal values have equal bits: workers tell -0.0 from 0.0, and one NaN from another."""
+    if kind.typeName() not in ("double", "float"):
+        return key
+    zero, nan = (F.lit(value).cast(kind) for value in (0.0, float("nan")))
+    return F.when(key == 0, zero).when(F.isnan(key), nan).otherwise(key)
 
 
 def is_key_type(kind: DataType) -> bool:

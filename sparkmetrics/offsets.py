@@ -94,13 +94,8 @@ def with_offsets(merged: Merged, keys: Keys, levels: Sequence[Level], sizing: Si
         return scores
     table = offsets(merged.frame, keys, levels)
     if merged.plan.offset_rows * len(levels) > sizing.broadcast_offsets:
-        nothing = [F.lit(None).cast(kind).alias(name) for name, kind in table.dtypes if name in ("level", *VALUES)]
         rows = table.select("*", F.lit(False).alias("lead"))
-        return (
-            scores.select("*", *nothing)
-            .unionByName(rows, allowMissingColumns=True)
-            .repartition(merged.plan.tasks, "slot")
-        )
+        return scores.unionByName(rows, allowMissingColumns=True).repartition(merged.plan.tasks, "slot")
     offset = F.struct("level", *keys.segment_columns, *VALUES)
     of_range = table.groupBy(
         *(F.col(name).alias(f"of_{name}") for name in keys.by_columns), F.col("range").alias("of_range")

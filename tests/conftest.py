@@ -24,6 +24,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     builder = SparkSession.builder.remote("local[2]") if KIND == "connect" else SparkSession.builder.master("local[2]")
     settings = {
         "spark.driver.memory": "4g",
+        # Many small queries: the optimising compiler would cost more than it saves.
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
