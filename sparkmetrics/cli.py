@@ -106,7 +106,7 @@ def evaluate(config_path: str, run_date: date) -> str:
         log.info("run %s: %s, %d rows", run.run_id, tables.day_path(root, name, run_date), written[name])
     for level in evaluation.levels_without_pairs() if any(options.levels) else []:
         log.info(
-            "run %s: segment_auc leaves out %s where it has over %d segments", run.run_id, level, MAX_PAIR_SEGMENTS
+            "run %s: no segment_auc of level %s where it has over %d segments", run.run_id, level, MAX_PAIR_SEGMENTS
         )
     evaluation.unpersist()
     tables.write_run(spark, root, run, rows, written)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
+
 from pyspark.errors import PySparkException
 
 try:
@@ -43,3 +46,11 @@ def first_line(error: BaseException) -> str:
     # Errors that come through unconverted begin with the call that failed; the Java error is below it.
     java = [line[1:].strip() for line in lines if line.startswith(":")]
     return (java or lines or [type(error).__name__])[0]
+
+
+def warn(message: str) -> None:
+    """Warns, with a SparkMetricsWarning that points at the line outside this package that called into it."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] == __package__:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, SparkMetricsWarning, stacklevel=level)

@@ -105,7 +105,7 @@ class Evaluation:
         return self._table(table, schemas.segment_auc(weighted), with_segments=False)
 
     def levels_without_pairs(self) -> list[str]:
-        """The levels of which `segment_auc` leaves out some `by` tuple, which has too many segments. Runs a small job."""
+        """The levels of which `segment_auc` leaves out a `by` tuple, for its many segments. Runs a small job."""
         by = [*self.counts.keys.by_columns, "level"]
         sizes = self._groups.groupBy(*by).count().where(F.col("count") > segments.MAX_PAIR_SEGMENTS)
         return sorted(row["level"] for row in sizes.select("level").distinct().collect())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -11,7 +10,7 @@ from pyspark.sql import functions as F
 
 from sparkmetrics import ranges
 from sparkmetrics.columns import listed
-from sparkmetrics.errors import DataError, SparkMetricsWarning
+from sparkmetrics.errors import DataError, warn
 from sparkmetrics.predictions import BAD_ROWS, FAULTS, Predictions
 from sparkmetrics.ranges import Sizing
 
@@ -106,13 +105,11 @@ def _check_rows(predictions: Predictions, sample: list[Row], invalid_rows: str) 
     if _sum(sample, "used") == 0:
         raise DataError(f"No rows to evaluate: {'all were dropped: ' + blamed if blamed else 'the table is empty'}.")
     if blamed:
-        warnings.warn(f"Dropped rows that cannot be evaluated: {blamed}.", SparkMetricsWarning, stacklevel=4)
+        warn(f"Dropped rows that cannot be evaluated: {blamed}.")
     if inexact := _sum(sample, "inexact"):
-        warnings.warn(
+        warn(
             f"{inexact} scores (column {sources['score']!r}) have more digits than a double holds: they become the "
             "nearest double, and scores that differ only there become ties.",
-            SparkMetricsWarning,
-            stacklevel=4,
         )
 
 
@@ -139,8 +136,6 @@ def _check_labels(predictions: Predictions, sample: list[Row]) -> None:
             f"Label column {name!r} has more than two labels: {found}. Two are expected, one of them "
             f"positive={positive!r}. Filter the rows, or map the labels to two."
         )
-    warnings.warn(
+    warn(
         f"Label column {name!r} has only {found} and never positive={positive!r}: all rows are negative.",
-        SparkMetricsWarning,
-        stacklevel=4,
     )

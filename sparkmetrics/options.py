@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from sparkmetrics.columns import Keys, level_name, listed
@@ -58,7 +58,7 @@ def _levels(keys: Keys, levels: Sequence[Sequence[str]] | None) -> tuple[Level, 
     """Levels as positions; by default the total, each segment column alone, and all of them crossed."""
     if levels is None:
         levels = [[], *([name] for name in keys.segments), list(keys.segments)]
-    if isinstance(levels, str) or any(isinstance(level, str) for level in levels):
+    if not _is_list(levels) or not all(_is_list(level) for level in levels):
         raise ConfigError(f"levels must be lists of segment columns, for example [[], ['country']], found {levels!r}.")
     unknown = [name for level in levels for name in level if name not in keys.segments]
     if unknown:
@@ -71,7 +71,7 @@ def _levels(keys: Keys, levels: Sequence[Sequence[str]] | None) -> tuple[Level, 
 
 def checked_thresholds(thresholds: Sequence[float]) -> tuple[float, ...]:
     """Thresholds as floats, each once. Raises ConfigError for what is not a number."""
-    if isinstance(thresholds, (str, int, float)):
+    if not _is_list(thresholds):
         raise ConfigError(f"thresholds must be a list of numbers, for example [0.5], found {thresholds!r}.")
     try:
         values = tuple(dict.fromkeys(float(threshold) for threshold in thresholds))
@@ -80,3 +80,7 @@ def checked_thresholds(thresholds: Sequence[float]) -> tuple[float, ...]:
     if any(math.isnan(value) for value in values):
         raise ConfigError("thresholds must be numbers, found NaN.")
     return values
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, Iterable) and not isinstance(value, str)

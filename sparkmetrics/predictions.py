@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -94,13 +94,15 @@ def clean(
         raise ConfigError(
             "Give either score (one column) or scores ({model: column} of a wide table), not both or none."
         )
+    if scores is not None and not isinstance(scores, Mapping):
+        raise ConfigError(f"scores must map model names to score columns, found {scores!r}.")
     wide = scores is not None
     columns = dict(scores) if scores is not None else {"": str(score)}
     if not columns or (wide and not all(columns)):
         raise ConfigError("scores must map at least one model name to a score column, for example {'rf': 'score_rf'}.")
     for argument, names in (("by", by), ("segments", segments)):
-        if isinstance(names, str):
-            raise ConfigError(f"{argument} must be a list of columns, for example [{names!r}], found {names!r}.")
+        if isinstance(names, str) or not isinstance(names, Iterable):
+            raise ConfigError(f"{argument} must be a list of columns, for example ['model'], found {names!r}.")
     if wide and "model" in (str(name).lower() for name in (*by, *segments)):
         raise ConfigError("scores adds a column model to by, and by or segments already has one. Rename that column.")
     keys = Keys(tuple(by), tuple(segments)).of_table(frame, reserved)
@@ -218,14 +220,16 @@ def _score(frame: DataFrame, name: str) -> Score:
 
 
 def _past_double(column: Column, kind: DataType) -> Column:
-    """Whether an integer or a decimal has more than 2**53 units in its last place."""
+    """Whether an integer or a decimal is not the number that its nearest double shows."""
     if isinstance(kind, LongType):
-        limit = F.lit(2**53)
-    elif isinstance(kind, DecimalType) and kind.precision > 15:
-        limit = F.lit(Decimal(2**53).scaleb(-kind.scale))
-    else:
+        kind, column = DecimalType(20, 0), column.cast("decimal(20,0)")
+    elif not isinstance(kind, DecimalType) or kind.precision <= 15:
         return F.lit(False)
-    return (column > limit) | (column < -limit)
+    # One more digit, where there is room, for a double that was rounded up to it.
+    whole_digits = min(38 - kind.scale, kind.precision - kind.scale + 1)
+    fits = F.abs(column.cast("double")) < 10.0**whole_digits * (1 - 2.0**-50)
+    same = column.cast("double").cast(DecimalType(whole_digits + kind.scale, kind.scale)) == column
+    return F.when(fits, ~same).otherwise(F.lit(True))
 
 
 def _weight(frame: DataFrame, name: str) -> Column:

@@ -1,0 +1,225 @@
+"""Imports run one way, workers need NumPy and pyarrow alone, nothing reaches behind the DataFrame API, names stay."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+import sparkmetrics as sm
+
+PACKAGE = Path(sm.__file__).parent
+
+ORDER = [
+    *("errors", "kernel", "columns", "schemas", "workers", "session", "batches", "ranges"),
+    *("metrics.arithmetic", "metrics.counts", "metrics.steps", "metrics.parts", "metrics.registry"),
+    *("metrics.binary", "metrics.ranking", "metrics.probability", "metrics", "metrics.table"),
+    *("predictions", "inspection", "merging", "score_counts", "offsets", "options"),
+    *("curves", "segments", "evaluator", "groups", "evaluation", "config", "tables", "sparkmetrics", "cli"),
+]
+"""Every module imports only modules before it; `sparkmetrics` is the package itself, what a user imports."""
+
+UPWARD = {("score_counts", "evaluation"), ("score_counts", "options")}
+"""The imports inside functions that run the other way: `ScoreCounts.evaluate` knows the state's reader."""
+
+MOST_LINES = 400
+
+BEHIND_THE_API = {"rdd", "_jvm", "_jdf", "_jsc", "_jsparkSession", "_sc", "sparkContext"}
+"""What neither Spark Connect nor a shared cluster offers."""
+
+
+class Import(NamedTuple):
+    """One imported name: our module or a foreign package, and where the import stands."""
+
+    module: str
+    ours: bool
+    in_function: bool
+    for_types: bool
+
+
+def module_name(path: Path) -> str:
+    name = ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix("__init__").rstrip(".")
+    return name or "sparkmetrics"
+
+
+SOURCES = {module_name(path): path for path in PACKAGE.rglob("*.py")}
+TREES = {name: ast.parse(path.read_text()) for name, path in SOURCES.items()}
+
+
+def imported(node: ast.Import | ast.ImportFrom) -> Iterator[str]:
+    """What an import names: modules as dotted names, of ours without the package in front."""
+    for alias in node.names:
+        if isinstance(node, ast.Import):
+            name = alias.name
+        else:
+            assert node.level == 0, "imports are absolute"
+            name = f"{node.module}.{alias.name}"
+        if name != "sparkmetrics" and not name.startswith("sparkmetrics."):
+            yield name
+            continue
+        parts = name.split(".")[1:]
+        while parts and ".".join(parts) not in SOURCES:
+            parts.pop()  # a name inside a module
+        yield ".".join(parts) or "sparkmetrics"
+
+
+def imports(node: ast.AST, in_function: bool = False, for_types: bool = False) -> Iterator[Import]:
+    """All imports below a node."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, (ast.Import, ast.ImportFrom)):
+            for name in imported(child):
+                ours = name in SOURCES
+                yield Import(name if ours else name.split(".")[0], ours, in_function, for_types)
+        typing = isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test)
+        function = isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
+        yield from imports(child, in_function or function, for_types or typing)
+
+
+IMPORTS = {name: list(imports(tree)) for name, tree in TREES.items()}
+
+
+def test_every_module_has_its_place() -> None:
+    assert sorted(ORDER) == sorted(SOURCES)
+
+
+@pytest.mark.parametrize("name", ORDER)
+def test_imports_run_one_way(name: str) -> None:
+    rank = ORDER.index(name)
+    for found in IMPORTS[name]:
+        if found.ours and not found.in_function and not found.for_types:
+            assert ORDER.index(found.module) < rank, f"{name} imports {found.module}, which stands above it"
+
+
+def test_imports_inside_functions_are_the_documented_ones() -> None:
+    inside = {(name, i.module) for name, found in IMPORTS.items() for i in found if i.ours and i.in_function}
+    assert inside == UPWARD
+
+
+def foreign(name: str) -> set[str]:
+    """Packages that a module needs when it is imported, beside Python's own."""
+    found = {i.module for i in IMPORTS[name] if not i.ours and not i.in_function and not i.for_types}
+    return found - set(sys.stdlib_module_names)
+
+
+def test_kernel_knows_arrays_alone() -> None:
+    assert {i.module for i in IMPORTS["kernel"] if not i.ours} - set(sys.stdlib_module_names) == {"numpy"}
+    assert not any(i.ours for i in IMPORTS["kernel"])
+
+
+@pytest.mark.parametrize("name", [name for name in ORDER if name.split(".")[0] in ("batches", "metrics", "kernel")])
+def test_formulas_and_batches_need_no_spark(name: str) -> None:
+    assert foreign(name) <= {"numpy", "pyarrow"}
+
+
+@pytest.mark.parametrize("name", ORDER)
+def test_dataframe_api_alone(name: str) -> None:
+    for node in ast.walk(TREES[name]):
+        if isinstance(node, ast.Attribute):
+            assert node.attr not in BEHIND_THE_API, f"{name}:{node.lineno}"
+            setting = node.attr == "set" and ast.unparse(node.value).endswith(".conf")
+            assert not setting, f"{name}:{node.lineno} changes the caller's session"
+        if isinstance(node, ast.Constant):
+            assert node.value not in BEHIND_THE_API, f"{name}:{node.lineno}"
+
+
+@pytest.mark.parametrize("name", ORDER)
+def test_modules_are_of_one_subject(name: str) -> None:
+    assert len(SOURCES[name].read_text().splitlines()) <= MOST_LINES
+
+
+# --- what callers rely on
+
+
+def signature(function: Callable[..., Any]) -> list[str]:
+    """Parameters as they are written, then what is returned."""
+    found = inspect.signature(function)
+    parameters = []
+    for parameter in found.parameters.values():
+        default = "" if parameter.default is parameter.empty else f" = {parameter.default!r}"
+        star = {parameter.KEYWORD_ONLY: "* ", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
+        annotation = "" if parameter.annotation is parameter.empty else f": {parameter.annotation}"
+        parameters.append(f"{star}{parameter.name}{annotation}{default}")
+    return [*parameters, f"-> {found.return_annotation}"]
+
+
+def public(kind: type) -> set[str]:
+    return {name for name in vars(kind) if not name.startswith("_")}
+
+
+SHARED_ARGUMENTS = [
+    "* by: Sequence[str] = ()",
+    "* segments: Sequence[str] = ()",
+    "* label: str",
+    "* score: str | None = None",
+    "* scores: Mapping[str, str] | None = None",
+    "* weight: str | None = None",
+    "* positive: Label = 1",
+]
+
+SIGNATURES: dict[str, list[str]] = {
+    "evaluate": [
+        "frame: DataFrame",
+        *SHARED_ARGUMENTS,
+        "* levels: Sequence[Sequence[str]] | None = None",
+        "* thresholds: Sequence[float] = (0.5,)",
+        "* threshold_rule: str = '>='",
+        "* curve_points: int | None = 1000",
+        "* invalid_rows: str = 'error'",
+        "-> Evaluation",
+    ],
+    "score_counts": [
+        "frame: DataFrame",
+        *SHARED_ARGUMENTS,
+        "* invalid_rows: str = 'error'",
+        "* sizing: Sizing | None = None",
+        "-> ScoreCounts",
+    ],
+    "read_score_counts": ["spark: SparkSession", "path: str", "sizing: Sizing | None = None", "-> ScoreCounts"],
+    "read_results": ["spark: SparkSession", "path: str", "table: str", "run_date: date | str", "-> DataFrame"],
+    "Evaluation.metrics": ["self", "-> DataFrame"],
+    "Evaluation.confusion": ["self", "thresholds: Sequence[float] | None = None", "-> DataFrame"],
+    "Evaluation.curves": ["self", "-> DataFrame"],
+    "Evaluation.segment_auc": ["self", "-> DataFrame"],
+    "Evaluation.share": ["self", "pairs: bool = True", "-> None"],
+    "Evaluation.unpersist": ["self", "-> None"],
+    "ScoreCounts.__add__": ["self", "other: ScoreCounts", "-> ScoreCounts"],
+    "ScoreCounts.roll_up": ["self", "segments: Sequence[str]", "-> ScoreCounts"],
+    "ScoreCounts.write": ["self", "path: str", "mode: str = 'error'", "-> None"],
+    "ScoreCounts.saved": ["self", "-> DataFrame"],
+    "ScoreCounts.evaluate": ["self", "**options: Any", "-> Evaluation"],
+    "ScoreCounts.unpersist": ["self", "-> None"],
+}
+
+
+@pytest.mark.parametrize("name", SIGNATURES)
+def test_signatures(name: str) -> None:
+    function: Any = sm
+    for part in name.split("."):
+        function = getattr(function, part)
+    assert signature(function) == SIGNATURES[name]
+
+
+def test_public_names() -> None:
+    assert sorted(sm.__all__) == [
+        *("ConfigError", "DataError", "Evaluation", "SchemaError", "ScoreCounts", "Sizing", "SparkMetricsError"),
+        *("SparkMetricsWarning", "WriteError", "evaluate", "read_results", "read_score_counts", "score_counts"),
+    ]
+    pinned = {name.split(".")[1] for name in SIGNATURES if name.startswith("Evaluation.")}
+    assert public(sm.Evaluation) == pinned
+    pinned = {name.split(".")[1] for name in SIGNATURES if name.startswith("ScoreCounts.")} - {"__add__"}
+    assert public(sm.ScoreCounts) == pinned | {"frame", "merged"}
+
+
+def test_errors_have_one_root() -> None:
+    for name in sm.__all__:
+        if name.endswith("Error"):
+            assert issubclass(getattr(sm, name), sm.SparkMetricsError)
+    for error in (sm.ConfigError, sm.SchemaError, sm.DataError):
+        assert issubclass(error, ValueError)
+    assert issubclass(sm.WriteError, OSError)
+    assert issubclass(sm.SparkMetricsWarning, UserWarning)
