@@ -18,6 +18,7 @@ test: $(DEV)
 	$(RUN) -m ruff format --check .
 	$(RUN) -m mypy
 	$(RUN) -m pytest
+	SPARKMETRICS_TEST_SESSION=connect $(RUN) -m pytest
 
 bench: $(DEV)
 	$(RUN) -m benchmarks.run
@@ -27,7 +28,7 @@ fmt: $(DEV)
 	$(RUN) -m ruff check --fix .
 
 clean:
-	rm -rf build dist results examples/results spark-warehouse metastore_db derby.log artifacts
+	rm -rf build dist results spark-warehouse metastore_db derby.log artifacts
 	rm -rf .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 

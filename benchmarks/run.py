@@ -1,7 +1,7 @@
 """make bench: ours and a peer on the same files, each run in its own process, medians, ratios and peak memory.
 
 Contenders:
-  sparkmetrics   AUC, AP, KS, log loss, Brier, confusion at 3 thresholds and 1000-point curves of all segments and totals
+  sparkmetrics   AUC, AP, KS, log loss, Brier, confusion at 3 thresholds, 1000-point curves of segments and totals
   + pairs        the same and the pair matrix of the segments
   scikit-learn   AUC, AP and KS alone, in groupBy().applyInPandas: segments, then totals
 Before any time counts, their AUC, AP and KS must agree to 1e-12.

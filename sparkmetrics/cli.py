@@ -20,7 +20,6 @@ from sparkmetrics.errors import ConfigError, DataError, SchemaError, SparkMetric
 from sparkmetrics.evaluation import Evaluation
 from sparkmetrics.options import Options
 from sparkmetrics.score_counts import counts_of_frame, read_parquet, score_counts
-from sparkmetrics.segments import MAX_PAIR_SEGMENTS
 from sparkmetrics.tables import Run
 
 DONE, FAILED, BAD_INPUT = 0, 1, 2
@@ -78,8 +77,9 @@ def evaluate(config_path: str, run_date: date) -> str:
     ConfigError, SchemaError, DataError : before anything is written.
     WriteError : the output cannot be written.
     """
-    job = config.load(config_path).on(run_date)
-    run = Run(uuid.uuid4().hex, run_date, datetime.now(timezone.utc), job.sha256(), _versions())
+    loaded = config.load(config_path)
+    job = loaded.on(run_date)
+    run = Run(uuid.uuid4().hex, run_date, datetime.now(timezone.utc), loaded.sha256(), _versions())
     log.info("run %s: evaluate %s with %s", run.run_id, run_date, config_path)
     spark = session.get_session()
     predictions = tables.read_predictions(spark, job.predictions)
@@ -93,7 +93,6 @@ def evaluate(config_path: str, run_date: date) -> str:
         saved = counts.saved().withColumn("run_id", F.lit(run.run_id))
         written["score_counts"] = tables.write_day(saved, root, "score_counts", run_date)
         path = tables.day_path(root, "score_counts", run_date)
-        counts.unpersist()
         counts = counts_of_frame(read_parquet(spark, path), path, counts.sizing)
     options = Options.make(counts.keys, **job.evaluate.model_dump(exclude={"invalid_rows"}))
     evaluation = Evaluation(counts, options, run.run_id)
@@ -104,10 +103,6 @@ def evaluate(config_path: str, run_date: date) -> str:
     for name, table in results.items():
         written[name] = tables.write_day(table(), root, name, run_date)
         log.info("run %s: %s, %d rows", run.run_id, tables.day_path(root, name, run_date), written[name])
-    for level in evaluation.levels_without_pairs() if any(options.levels) else []:
-        log.info(
-            "run %s: no segment_auc of level %s where it has over %d segments", run.run_id, level, MAX_PAIR_SEGMENTS
-        )
     evaluation.unpersist()
     tables.write_run(spark, root, run, rows, written)
     log.info("run %s: done", run.run_id)

@@ -51,8 +51,8 @@ class Section(BaseModel):
 class PredictionsSection(Section):
     """Where predictions are: a path in some format that Spark reads, or a catalog table."""
 
-    path: str | None = None
-    table: str | None = None
+    path: str | None = Field(default=None, min_length=1)
+    table: str | None = Field(default=None, min_length=1)
     format: str = "parquet"
     options: dict[str, str | bool | int | float] = Field(default_factory=dict)
     filter: str | None = None
@@ -95,7 +95,7 @@ class EvaluateSection(Section):
 class OutputSection(Section):
     """Where results go."""
 
-    path: str
+    path: str = Field(min_length=1)
     save_counts: bool = True
 
 

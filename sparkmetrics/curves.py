@@ -19,6 +19,8 @@ from sparkmetrics.metrics.steps import Steps
 POINTS_PER_DOUBLING = 16
 """Kept at least for every doubling of the predicted positives, so that PR and lift are right at the top."""
 
+CELLS = ("tp", "fp", "fn", "tn")
+
 POINT_COLUMNS = {
     "score": "double",
     "threshold": "double",
@@ -107,7 +109,7 @@ def curve_table(found: DataFrame, groups: DataFrame, keys: Keys, curve_points: i
     Keys, `level`, `point`, `threshold`, cells, `tpr`, `fpr`, `precision`, `predicted_positive_rate`, `lift`.
     """
     group = [*keys.by_columns, "level", *keys.segment_columns]
-    cells = Cells(F.col("tp"), F.col("fp"), F.col("fn"), F.col("tn"))
+    cells = Cells(*(F.col(name) for name in CELLS))
     if curve_points is None:
         numbered = _numbered_by_ranges(found, groups, keys)
     else:
@@ -117,16 +119,11 @@ def curve_table(found: DataFrame, groups: DataFrame, keys: Keys, curve_points: i
         needed = found.withColumn("is_ks", F.coalesce(of_range == best, F.lit(False))).where("kept or is_ks")
         order = Window.partitionBy(*group).orderBy(F.desc("score"))
         numbered = needed.withColumn("point", F.row_number().over(order).cast("long"))
-    first = numbered.where("point = 1").select(
-        *group,
-        F.lit(0).cast("long").alias("point"),
-        F.lit(float("inf")).alias("threshold"),
-        F.lit(0.0).alias("tp"),
-        F.lit(0.0).alias("fp"),
-        cells.positives.alias("fn"),
-        cells.negatives.alias("tn"),
-    )
-    table = numbered.select(*group, "point", "threshold", "tp", "fp", "fn", "tn").unionByName(first)
+    point = F.struct("point", "threshold", *CELLS)
+    nothing = (F.lit(0).cast("long"), F.lit(float("inf")), F.lit(0.0), F.lit(0.0), cells.positives, cells.negatives)
+    sentinel = F.struct(*(c.alias(n) for c, n in zip(nothing, ("point", "threshold", *CELLS), strict=True)))
+    rows = F.when(F.col("point") == 1, F.array(sentinel, point)).otherwise(F.array(point))
+    table = numbered.select(*group, F.inline(rows))
     return table.select("*", *(column.alias(name) for name, column in rates(cells).items()))
 
 

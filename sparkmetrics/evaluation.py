@@ -17,7 +17,7 @@ from sparkmetrics.errors import ConfigError
 from sparkmetrics.evaluator import GROUPS, PAIRS, POINTS, Task
 from sparkmetrics.offsets import with_offsets
 from sparkmetrics.options import Options, checked_thresholds
-from sparkmetrics.predictions import Label
+from sparkmetrics.predictions import Label, checked_names
 from sparkmetrics.score_counts import ScoreCounts, score_counts
 from sparkmetrics.workers import map_partitions
 
@@ -103,12 +103,6 @@ class Evaluation:
         levels, names = zip(*chosen, strict=True)
         table = segments.pair_table(self._rows(PAIRS), self.counts.merged.frame, keys, levels, names, weighted)
         return self._table(table, schemas.segment_auc(weighted), with_segments=False)
-
-    def levels_without_pairs(self) -> list[str]:
-        """The levels of which `segment_auc` leaves out a `by` tuple, for its many segments. Runs a small job."""
-        by = [*self.counts.keys.by_columns, "level"]
-        sizes = self._groups.groupBy(*by).count().where(F.col("count") > segments.MAX_PAIR_SEGMENTS)
-        return sorted(row["level"] for row in sizes.select("level").distinct().collect())
 
     def share(self, pairs: bool = True) -> None:
         """Prepares to make all tables in one pass over the scores, which is kept until `unpersist`.
@@ -213,6 +207,8 @@ def evaluate(
     >>> ev = evaluate(df, by=["model"], segments=["sex"], label="survived", score="score")
     >>> ev.metrics().where("metric = 'roc_auc' and level = 'total'").show()
     """
+    for argument, names in (("by", by), ("segments", segments)):
+        checked_names(argument, names)
     # Options are checked before anything runs.
     Options.make(
         Keys((), tuple(segments)),

@@ -167,8 +167,8 @@ def _contributions(groups: LevelGroups, task: Task) -> dict[str, pa.Array]:
     found: dict[str, pa.Array] = {
         "positives": pa.array(steps.positives_inside),
         "negatives": pa.array(steps.negatives_inside),
-        "all_positives": pa.array(steps.offsets.positives),
-        "all_negatives": pa.array(steps.offsets.negatives),
+        "all_positives": pa.array(steps.offsets.all_positives),
+        "all_negatives": pa.array(steps.offsets.all_negatives),
         "scores": pa.array(steps.lengths),
         "least_score": pa.array(steps.score[steps.starts]),
         "largest_score": pa.array(steps.score[ends - 1]),

@@ -75,8 +75,8 @@ def inspect(predictions: Predictions, sizing: Sizing, invalid_rows: str) -> tupl
     _check_labels(predictions, sample)
     dropped = {name: count for name in BAD_ROWS if (count := _sum(sample, name))}
     used = _sum(sample, "used")
-    shuffle_partitions = int(predictions.frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or 200)
-    return ranges.plan(sample, sizing, shuffle_partitions), RowCounts(used + sum(dropped.values()), used, dropped)
+    plan = ranges.plan(sample, sizing, ranges.shuffle_partitions(predictions.frame))
+    return plan, RowCounts(used + sum(dropped.values()), used, dropped)
 
 
 def _sum(sample: list[Row], name: str) -> int:

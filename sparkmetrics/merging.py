@@ -12,7 +12,6 @@ from functools import partial
 
 import numpy as np
 import pyarrow as pa
-from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql.types import BooleanType, IntegerType, StructField, StructType
 
@@ -29,7 +28,7 @@ class Merged:
 
     Attributes
     ----------
-    frame : persisted; internal key columns, `range`, `slot`, `split` (the tuple has several ranges), `lead` (first row
+    frame : internal key columns, `range`, `slot`, `split` (the tuple has several ranges), `lead` (first row
         of its (by, range)), and the columns of `schemas.SCORES`.
     plan : the cut points it was made with.
     """
@@ -39,7 +38,7 @@ class Merged:
 
 
 def merge(source: DataFrame, keys: Keys, plan: Plan, sizing: Sizing, *, of_predictions: bool, weighted: bool) -> Merged:
-    """Score counts of predictions, or of counts from elsewhere, laid out for evaluation. Lazy, and persisted.
+    """Score counts of predictions, or of counts from elsewhere, laid out for evaluation. Lazy.
 
     Parameters
     ----------
@@ -61,10 +60,10 @@ def merge(source: DataFrame, keys: Keys, plan: Plan, sizing: Sizing, *, of_predi
         plan=plan,
     )
     split, lead = StructField("split", BooleanType()), StructField("lead", BooleanType())
-    runs = map_partitions(source, build, _run_schema(keys, split)).repartition(plan.tasks, "slot")
+    runs = map_partitions(source, build, _run_schema(keys, split)).repartition(plan.partitions, "slot")
     join = partial(merge_runs, by=by, segments=segments, weighted=weighted)
     merged = map_partitions(runs, join, _run_schema(keys, split, lead))
-    return Merged(merged.persist(StorageLevel.MEMORY_AND_DISK), plan)
+    return Merged(merged, plan)
 
 
 def _run_schema(keys: Keys, *more: StructField) -> StructType:
@@ -103,11 +102,12 @@ def build_runs(
         # A tuple that has no place of its own goes where its hash falls.
         slots = hash_of_run & 0x7FFFFFFF
         divided = np.zeros(len(slots), dtype=bool)
-        for number in np.unique(hash_of_run):
-            if int(number) in plan.slots:
-                mine = hash_of_run == number
-                slots[mine] = plan.slots[int(number)][run_ranges[mine]]
-                divided[mine] = len(plan.cuts[int(number)]) > 0
+        starts = kernel.segment_starts(hash_of_run)
+        for begin, length in zip(starts, kernel.segment_lengths(starts, len(slots)), strict=True):
+            number, mine = int(hash_of_run[begin]), slice(begin, begin + length)
+            if number in plan.slots:
+                slots[mine] = plan.slots[number][run_ranges[mine]]
+                divided[mine] = len(plan.cuts[number]) > 0
         extra = {
             "range": pa.array(run_ranges.astype(np.int32)),
             "slot": pa.array(slots.astype(np.int32)),

@@ -64,8 +64,8 @@ def offsets(merged: DataFrame, keys: Keys, levels: Sequence[Level]) -> DataFrame
         "negatives_above": F.coalesce(F.sum("negatives").over(above), F.lit(0.0)),
         "positives_below": F.coalesce(F.sum("positives").over(below), F.lit(0.0)),
         "negatives_below": F.coalesce(F.sum("negatives").over(below), F.lit(0.0)),
-        "positives": F.sum("positives").over(group),
-        "negatives": F.sum("negatives").over(group),
+        "all_positives": F.sum("positives").over(group),
+        "all_negatives": F.sum("negatives").over(group),
         "score_below": F.coalesce(F.max("top").over(below), F.lit(float("-inf"))),
     }
     cells = level_cells(merged.where("split"), keys, levels)
@@ -95,7 +95,7 @@ def with_offsets(merged: Merged, keys: Keys, levels: Sequence[Level], sizing: Si
     table = offsets(merged.frame, keys, levels)
     if merged.plan.offset_rows * len(levels) > sizing.broadcast_offsets:
         rows = table.select("*", F.lit(False).alias("lead"))
-        return scores.unionByName(rows, allowMissingColumns=True).repartition(merged.plan.tasks, "slot")
+        return scores.unionByName(rows, allowMissingColumns=True).repartition(merged.plan.partitions, "slot")
     offset = F.struct("level", *keys.segment_columns, *VALUES)
     of_range = table.groupBy(
         *(F.col(name).alias(f"of_{name}") for name in keys.by_columns), F.col("range").alias("of_range")

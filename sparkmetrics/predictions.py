@@ -101,8 +101,7 @@ def clean(
     if not columns or (wide and not all(columns)):
         raise ConfigError("scores must map at least one model name to a score column, for example {'rf': 'score_rf'}.")
     for argument, names in (("by", by), ("segments", segments)):
-        if isinstance(names, str) or not isinstance(names, Iterable):
-            raise ConfigError(f"{argument} must be a list of columns, for example ['model'], found {names!r}.")
+        checked_names(argument, names)
     if wide and "model" in (str(name).lower() for name in (*by, *segments)):
         raise ConfigError("scores adds a column model to by, and by or segments already has one. Rename that column.")
     keys = Keys(tuple(by), tuple(segments)).of_table(frame, reserved)
@@ -181,6 +180,12 @@ def _label(column: Column, name: str, kind: DataType, positive: Label) -> tuple[
         column = column.cast("double")
         return column, column == F.lit(number)
     raise SchemaError(f"{described}: a label is boolean, numeric or string.")
+
+
+def checked_names(argument: str, names: object) -> None:
+    """Raises ConfigError where one name stands for a list of them (it would be read letter by letter)."""
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise ConfigError(f"{argument} must be a list of columns, for example ['model'], found {names!r}.")
 
 
 @dataclass(frozen=True)

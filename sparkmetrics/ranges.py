@@ -66,6 +66,11 @@ class Plan:
     offset_rows: int = 0
 
     @property
+    def partitions(self) -> int:
+        """Partitions of the exchange by slot: at least 2, since of 1 Spark makes an exchange to a single partition."""
+        return max(self.tasks, 2)
+
+    @property
     def one_range(self) -> bool:
         """Whether every tuple has one range, so that nothing lies above or below it."""
         return not any(len(cuts) for cuts in self.cuts.values())
@@ -92,7 +97,7 @@ def sampled_rows(frame: DataFrame, keys: Keys, sizing: Sizing) -> DataFrame:
 
 
 def sampled_counts(counts: DataFrame, keys: Keys, sizing: Sizing) -> DataFrame:
-    """Rows of score counts -> one row per `by` tuple with `used`, `samples`, `groups`, like `sample_tuples`.
+    """Rows of score counts -> one row per `by` tuple with `used`, `samples`, `groups`, as `collect_sample` takes them.
 
     Every `sample_every`-th score of a row is taken, from a start that the row's hash gives.
     """
@@ -180,6 +185,12 @@ def plan(sample: list[Row], sizing: Sizing, shuffle_partitions: int) -> Plan:
         min(row["used"], _groups(row) * (len(cuts[row["tuple"]]) + 1)) for row in placed if len(cuts[row["tuple"]])
     )
     return Plan(tasks, cuts, slots, offset_rows)
+
+
+def shuffle_partitions(frame: DataFrame) -> int:
+    """The session's `spark.sql.shuffle.partitions`; 200 where it is not a number (Databricks has "auto")."""
+    setting = frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or ""
+    return int(setting) if setting.isdigit() else 200
 
 
 def _ceil(value: float) -> int:

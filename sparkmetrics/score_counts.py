@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
@@ -65,6 +66,10 @@ class ScoreCounts:
     @cached_property
     def merged(self) -> Merged:
         """These counts brought together by score range, persisted. Finds cut points first, unless it has them."""
+        merged = self._merge()
+        return Merged(merged.frame.persist(StorageLevel.MEMORY_AND_DISK), merged.plan)
+
+    def _merge(self) -> Merged:
         plan = self._plan or self._plan_of_counts()
         return merging.merge(
             self._source, self.keys, plan, self.sizing, of_predictions=self._of_predictions, weighted=self.weighted
@@ -78,8 +83,12 @@ class ScoreCounts:
         hold the weight of positives and negatives at each. `rows` stands on the first row of each stretch.
         """
         by, segments = self.keys.outward()
-        scores = self.merged.frame.select(*by, "range", *segments, *(f.name for f in schemas.SCORES))
+        scores = self._laid_out().select(*by, "range", *segments, *(f.name for f in schemas.SCORES))
         return schemas.conform(scores, schemas.score_counts(self.keys))
+
+    def _laid_out(self) -> DataFrame:
+        """Merged counts: those that are persisted, or else made for one use, so that nothing stays behind."""
+        return (self.merged if "merged" in self.__dict__ else self._merge()).frame
 
     def __add__(self, other: ScoreCounts) -> ScoreCounts:
         """The counts of both: exactly those of the union of their rows, whatever their cut points.
@@ -150,14 +159,14 @@ class ScoreCounts:
 
     def _counts(self) -> DataFrame:
         """These counts under internal names, merged or not."""
-        source = self.merged.frame if self._of_predictions else self._source
+        source = self._laid_out() if self._of_predictions else self._source
         return source.select(*self.keys.columns, "range", *(f.name for f in schemas.SCORES))
 
     def _plan_of_counts(self) -> Plan:
         """The cut points of counts that come from elsewhere: one action over the lengths of their arrays."""
         tuples = ranges.sampled_counts(self._source, self.keys, self.sizing)
         sample = ranges.collect_sample(tuples, self.keys, self.sizing, [])
-        return ranges.plan(sample, self.sizing, _shuffle_partitions(self._source))
+        return ranges.plan(sample, self.sizing, ranges.shuffle_partitions(self._source))
 
 
 def score_counts(
@@ -272,7 +281,3 @@ def counts_of_frame(frame: DataFrame, where: str, sizing: Sizing) -> ScoreCounts
     columns = [F.col(quote(name)).alias(inside) for name, inside in zip(keys.names, keys.columns, strict=True)]
     counts = frame.select(*columns, "range", *expected)
     return ScoreCounts(keys, counts, weighted=bool(note.get("weighted", True)), of_predictions=False, sizing=sizing)
-
-
-def _shuffle_partitions(frame: DataFrame) -> int:
-    return int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or 200)

@@ -108,8 +108,6 @@ def wins_across(rows: Iterator[pa.RecordBatch], by: list[str], segments: list[st
     ranges = batches.column(table, "range").to_numpy()
     weights = [batches.floats(table, name) for name in ("positives", "negatives")]
     for number, (begin, count) in enumerate(zip(begins, lengths, strict=True)):
-        if count > MAX_PAIR_SEGMENTS:
-            continue
         mine = order[bounds[number] : bounds[number + 1]]
         _, place = np.unique(ranges[mine], return_inverse=True)
         segment = groups.row[mine] - begin
@@ -166,7 +164,8 @@ def pair_table(
     `by..., level` and the columns of `schemas.segment_auc`, under internal names. `auc` is NULL for a pair without
     pairs, `pair_share` and `contribution` where the total has none.
     """
-    cells = level_cells(merged, keys, levels).drop("slot", "top").repartition(*keys.by_columns, "level")
+    cells = _of_few_segments(level_cells(merged, keys, levels).drop("slot", "top"), keys)
+    cells = cells.repartition(*keys.by_columns, "level")
     task = partial(wins_across, by=keys.by_columns, segments=keys.segment_columns)
     across = map_partitions(cells, task, _across_schema(keys))
     across = across.withColumn("level", F.element_at(F.array(*map(F.lit, names)), F.col("level") + 1))
@@ -195,6 +194,17 @@ def pair_table(
         ratio(pairs, all_pairs).alias("pair_share"),
         ratio(doubled, 2.0 * all_pairs).alias("contribution"),
     )
+
+
+def _of_few_segments(cells: DataFrame, keys: Keys) -> DataFrame:
+    """The cells of the (by, level) that have a pair matrix, so that no task gets a million segments to no end."""
+    level = [*keys.by_columns, "level"]
+    segments = cells.select(*level, *keys.segment_columns).distinct()
+    few = segments.groupBy(*(F.col(name).alias(f"of_{name}") for name in level)).count()
+    same = F.lit(True)
+    for name in level:
+        same = same & F.col(name).eqNullSafe(F.col(f"of_{name}"))
+    return cells.join(few.where(F.col("count") <= MAX_PAIR_SEGMENTS), same, "left_semi")
 
 
 def _across_schema(keys: Keys) -> StructType:
@@ -227,5 +237,5 @@ def value_text(value: Column) -> Column:
     text = value.cast("string")
     misread = text.isin("NULL", "(other)") | text.rlike('[,="]')
     quoted = F.to_json(F.array(text))
-    inner = F.substring(quoted, F.lit(2), F.length(quoted) - 2)
+    inner = quoted.substr(F.lit(2), F.length(quoted) - 2)
     return F.when(value.isNull(), F.lit("NULL")).when(misread, inner).otherwise(text)

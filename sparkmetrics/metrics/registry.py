@@ -102,6 +102,10 @@ def score_metric(
 
     def register(value: Callable[[Number, Totals], Number]) -> Callable[[Number, Totals], Number]:
         name = value.__name__
+        if parts().get(part.name, part) != part:
+            raise ValueError(
+                f"{name}: another part has the name {part.name!r}; parts are columns, and need names of their own."
+            )
         SCORE[name] = ScoreMetric(name, _purpose(value), formula, needs, best, range, source, part, value, probability)
         return value
 

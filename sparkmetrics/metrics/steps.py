@@ -41,7 +41,7 @@ class Offsets:
     Attributes
     ----------
     positives_above, negatives_above, positives_below, negatives_below : weight in the ranges above and below.
-    positives, negatives : the group's totals over all ranges.
+    all_positives, all_negatives : the group's totals over all ranges.
     score_below : the group's largest score in the ranges below; -inf where there is none.
     """
 
@@ -49,8 +49,8 @@ class Offsets:
     negatives_above: Floats
     positives_below: Floats
     negatives_below: Floats
-    positives: Floats
-    negatives: Floats
+    all_positives: Floats
+    all_negatives: Floats
     score_below: Floats
 
     def of(self, groups: Integers) -> Offsets:
@@ -98,12 +98,12 @@ class Steps:
     @property
     def group_totals(self) -> Totals:
         """The totals of each group over all ranges, shape (groups,)."""
-        return Totals(self.offsets.positives, self.offsets.negatives)
+        return Totals(self.offsets.all_positives, self.offsets.all_negatives)
 
     @once
     def totals(self) -> Totals:
         """The totals of a score's group, at each score."""
-        return Totals(self.spread(self.offsets.positives), self.spread(self.offsets.negatives))
+        return Totals(self.spread(self.offsets.all_positives), self.spread(self.offsets.all_negatives))
 
     @once
     def inside(self) -> Cells:
