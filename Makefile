@@ -17,8 +17,12 @@ test: $(DEV)
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
 	$(RUN) -m mypy
-	$(RUN) -m pytest
-	SPARKMETRICS_TEST_SESSION=connect $(RUN) -m pytest
+	@mkdir -p build
+	@echo "The suite on a classic session, and beside it on Spark Connect (its report follows):"
+	@SPARKMETRICS_TEST_SESSION=connect $(RUN) -m pytest -p no:cacheprovider > build/connect.log 2>&1 & connect=$$!; \
+	$(RUN) -m pytest; classic=$$?; \
+	wait $$connect; connect=$$?; cat build/connect.log; \
+	exit $$((classic + connect))
 
 bench: $(DEV)
 	$(RUN) -m benchmarks.run

@@ -185,7 +185,8 @@ def _label(column: Column, name: str, kind: DataType, positive: Label) -> tuple[
 def checked_names(argument: str, names: object) -> None:
     """Raises ConfigError where one name stands for a list of them (it would be read letter by letter)."""
     if isinstance(names, str) or not isinstance(names, Iterable):
-        raise ConfigError(f"{argument} must be a list of columns, for example ['model'], found {names!r}.")
+        example = [names if isinstance(names, str) else "model"]
+        raise ConfigError(f"{argument} must be a list of columns, for example {example}, found {names!r}.")
 
 
 @dataclass(frozen=True)

@@ -745,7 +745,7 @@ def test_columns_of_one_name(spark: SparkSession) -> None:
         ({"thresholds": "0.5"}, "thresholds must be a list of numbers, .* found '0.5'"),
         ({"thresholds": ["high"]}, "thresholds must be numbers, found .'high'"),
         ({"thresholds": [0.5, None]}, "thresholds must be numbers, found .0.5, None"),
-        ({"thresholds": None}, "thresholds must be numbers, found None"),
+        ({"thresholds": None}, "thresholds must be a list of numbers, .* found None"),
         ({"thresholds": [NAN]}, "thresholds must be numbers, found NaN"),
         ({"threshold_rule": "=>"}, "threshold_rule must be one of '>=', '>', found '=>'"),
         ({"threshold_rule": None}, "threshold_rule must be one of .* found None"),
