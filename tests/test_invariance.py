@@ -1,0 +1,133 @@
+"""The same rows give the same numbers, whatever their order, partitions, ranges, offsets' transport or saved parts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from results import assert_close, assert_same_bits, tables
+
+import sparkmetrics as sm
+from sparkmetrics.offsets import with_offsets
+
+THRESHOLDS = (0.0, 0.3, 0.5)
+COUNTS = frozenset({"tp", "fp", "fn", "tn", "positives", "negatives", "pairs", "wins2", "lift"})
+"""Columns of weights, which are right to 1e-12 relative; measures are to 1e-12 absolute."""
+
+WHOLE = sm.Sizing()
+THREE = sm.Sizing(ranges=3, sample_every=1, placed_rows=1, small_task_scores=1)
+MANY = sm.Sizing(ranges=64, sample_every=1, placed_rows=1, task_scores=500, chunk_rows=300)
+OFFSETS_AS_ROWS = replace(MANY, broadcast_offsets=1)
+
+
+def predictions() -> pd.DataFrame:
+    """Models with scores of many kinds, over two segment columns with nulls."""
+    random = np.random.default_rng(20_261_129)
+    sizes = {"good": 900, "ties": 600, "any": 500, "rare": 700, "constant": 90, "positives": 40, "one": 1}
+    model = np.repeat(list(sizes), list(sizes.values()))
+    size = len(model)
+    label = (random.random(size) < np.where(model == "rare", 0.02, 0.4)) | (model == "positives")
+    score = random.random(size) * 0.7 + label * 0.3
+    any_score = np.where(random.random(size) < 0.1, np.inf, 3.0 * random.normal(size=size))
+    score = np.select(
+        [model == "ties", model == "any", model == "constant"],
+        [np.round(score, 1), any_score * random.choice([-1.0, 1.0], size), 0.5],
+        score,
+    )
+    weight = np.where((random.random(size) < 0.1) | (model == "one"), 0.0, random.lognormal(0.0, 4.0, size))
+    return pd.DataFrame(
+        {
+            "model": model,
+            "day": random.choice([1, 2, 3, 4, None], size),
+            "sex": random.choice(["f", "m", None], size, p=[0.6, 0.3, 0.1]),
+            "label": label,
+            "score": score,
+            "weight": weight,
+            "part": random.integers(0, 3, size),
+        }
+    )
+
+
+@cache
+def frame(spark: SparkSession) -> DataFrame:
+    schema = "model string, day int, sex string, label boolean, score double, weight double, part int"
+    return spark.createDataFrame(list(predictions().itertuples(index=False, name=None)), schema)
+
+
+def counts_of(rows: DataFrame, sizing: sm.Sizing, weighted: bool) -> sm.ScoreCounts:
+    weight = "weight" if weighted else None
+    return sm.score_counts(
+        rows, by=["model"], segments=["day", "sex"], label="label", score="score", weight=weight, sizing=sizing
+    )
+
+
+def ranges_of(counts: sm.ScoreCounts) -> int:
+    """The most ranges that a model has."""
+    ranges = counts.merged.frame.groupBy(*counts.keys.by_columns).agg(F.countDistinct("range").alias("ranges"))
+    return max(row["ranges"] for row in ranges.collect())
+
+
+def results_of(counts: sm.ScoreCounts) -> Mapping[str, pa.Table]:
+    # Thinned curves choose points, exact ones number them.
+    return tables(counts.evaluate(thresholds=THRESHOLDS, curve_points=None if counts.weighted else 20))
+
+
+@cache
+def expected(spark: SparkSession, weighted: bool) -> Mapping[str, pa.Table]:
+    """The results of the rows as they are, of one range a model."""
+    counts = counts_of(frame(spark), WHOLE, weighted)
+    assert ranges_of(counts) == 1
+    return results_of(counts)
+
+
+def assert_same(found: Mapping[str, pa.Table], spark: SparkSession, weighted: bool) -> None:
+    if weighted:
+        assert_close(found, expected(spark, weighted), relative=COUNTS)
+    else:
+        assert_same_bits(found, expected(spark, weighted))
+
+
+def test_other_partitions_and_ranges(spark: SparkSession) -> None:
+    shuffled = frame(spark).orderBy(F.xxhash64("score", "part")).repartition(7)
+    counts = counts_of(shuffled, MANY, weighted=False)
+    assert ranges_of(counts) == 64
+    assert_same(results_of(counts), spark, weighted=False)
+    again = tables(counts.evaluate(thresholds=THRESHOLDS), ("metrics",))
+    assert_same_bits(again, {"metrics": expected(spark, False)["metrics"]})
+
+
+def test_offsets_travel_as_the_sizing_says(spark: SparkSession) -> None:
+    columns = {}
+    for sizing in (WHOLE, MANY, OFFSETS_AS_ROWS):
+        counts = counts_of(frame(spark), sizing, weighted=False)
+        columns[sizing] = set(with_offsets(counts.merged, counts.keys, ((), (0,)), sizing).columns)
+    assert not columns[WHOLE] & {"offsets", "score_below"}
+    assert columns[MANY] & {"offsets", "score_below"} == {"offsets"}
+    assert columns[OFFSETS_AS_ROWS] & {"offsets", "score_below"} == {"score_below"}
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["unweighted", "weighted"])
+def test_saved_parts_add_up(spark: SparkSession, tmp_path: Path, weighted: bool) -> None:
+    for part, sizing in enumerate((WHOLE, THREE, replace(MANY, ranges=20))):
+        rows = frame(spark).where(F.col("part") == part).repartition(1)
+        counts_of(rows, sizing, weighted).write(str(tmp_path / str(part)))
+
+    def saved(part: int, sizing: sm.Sizing) -> sm.ScoreCounts:
+        return sm.read_score_counts(spark, str(tmp_path / str(part)), sizing)
+
+    total = saved(2, OFFSETS_AS_ROWS) + (saved(0, THREE) + saved(1, THREE))
+    assert total.weighted == weighted
+    assert ranges_of(total) == 64
+    assert_same(results_of(total), spark, weighted)
+    if not weighted:
+        total = saved(0, THREE) + saved(1, THREE) + saved(2, THREE)
+        assert ranges_of(total) == 3
+        assert_same(results_of(total), spark, weighted)

@@ -1,0 +1,193 @@
+"""What Spark is asked to do: no task or join that grows with a group, even tasks, nothing before it is wanted."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from results import TABLES, assert_same_bits, tables
+
+import sparkmetrics as sm
+from sparkmetrics import ranges
+
+KIND = os.environ.get("SPARKMETRICS_TEST_SESSION", "classic")
+
+ONE_RANGE = sm.Sizing()
+RANGES = sm.Sizing(ranges=3, sample_every=1, placed_rows=1, small_task_scores=1)
+OFFSETS_AS_ROWS = replace(RANGES, broadcast_offsets=1)
+
+
+def test_session_is_of_the_kind_asked_for(spark: SparkSession) -> None:
+    assert KIND in ("classic", "connect")
+    assert ("connect" in type(spark).__module__) == (KIND == "connect")
+
+
+@contextlib.contextmanager
+def session_settings(spark: SparkSession, settings: dict[str, str]) -> Iterator[None]:
+    before = {name: spark.conf.get(name, None) for name in settings}
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            spark.conf.unset(name) if value is None else spark.conf.set(name, value)
+
+
+def small(spark: SparkSession) -> DataFrame:
+    rows = [("a", "x", 1, 0.5), ("a", "y", 0, 0.25), ("b", "x", 1, 0.75), ("b", "y", 0, 0.1), ("b", "x", 0, 0.9)]
+    return spark.createDataFrame(rows, "model string, segment string, label int, score double")
+
+
+def plan_of(frame: DataFrame) -> str:
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        frame.explain(mode="formatted")
+    return printed.getvalue()
+
+
+def exchanges(plan: str) -> int:
+    """Shuffles of a formatted plan; a cached part that stands in it twice counts once."""
+    return len(set(re.findall(r"(?<!Broadcast)Exchange \((\d+)\)", plan)))
+
+
+@pytest.mark.parametrize(
+    ("sizing", "budget"),
+    [
+        pytest.param(ONE_RANGE, 2, id="one range"),  # scores by slot, contributions by group
+        pytest.param(RANGES, 6, id="ranges"),  # and of the tiny offsets: by cell, group and range, group, range
+        pytest.param(OFFSETS_AS_ROWS, 6, id="offsets as rows"),  # instead of the last, all by slot once more
+    ],
+)
+def test_nothing_goes_through_one_task_or_meets_everything(spark: SparkSession, sizing: sm.Sizing, budget: int) -> None:
+    counts = sm.score_counts(small(spark), segments=["segment"], label="label", score="score", sizing=sizing)
+    evaluation = counts.evaluate()
+    plans = {table: plan_of(getattr(evaluation, table)()) for table in TABLES}
+    plans["curves of every score"] = plan_of(counts.evaluate(curve_points=None).curves())
+    for table, plan in plans.items():
+        assert "Exchange" in plan, table
+        for forbidden in ("SinglePartition", "CartesianProduct", "BroadcastNestedLoopJoin"):
+            assert forbidden not in plan, (table, forbidden)
+    assert exchanges(plans["metrics"]) == budget
+    assert exchanges(plan_of(counts.frame)) == 1
+
+
+@pytest.fixture
+def actions(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], int]]:
+    """Counts what has run: jobs of a classic session (one an action without adaptive execution), else requests."""
+    if KIND == "connect":
+        requests = []
+        request = spark.client._execute_plan_request_with_metadata
+
+        def counted(*args: object, **options: object) -> object:
+            requests.append(args)
+            return request(*args, **options)
+
+        monkeypatch.setattr(spark.client, "_execute_plan_request_with_metadata", counted)
+        yield lambda: len(requests)
+        return
+    context = spark.sparkContext
+    context.setJobGroup("actions", "jobs that are counted")
+    with session_settings(spark, {"spark.sql.adaptive.enabled": "false"}):
+        yield lambda: len(context.statusTracker().getJobIdsForGroup("actions"))
+    context.setLocalProperty("spark.jobGroup.id", None)
+
+
+def test_evaluate_is_one_action_and_tables_are_lazy(spark: SparkSession, actions: Callable[[], int]) -> None:
+    before = actions()
+    evaluation = sm.evaluate(small(spark), by=["model"], segments=["segment"], label="label", score="score")
+    assert actions() - before == 1
+    found = [getattr(evaluation, table)() for table in TABLES]
+    assert actions() - before == 1
+    found[0].collect()
+    assert actions() - before == 2
+
+
+MILLIONS = 5_000_000
+
+
+def id_score(identifier: Column | np.ndarray) -> Column | np.ndarray:
+    """Distinct scores of consecutive numbers, alike in Spark and NumPy."""
+    return (identifier * 2_654_435_761 % 2**32) / 2.0**32
+
+
+def id_label(identifier: Column | np.ndarray, score: Column | np.ndarray) -> Column | np.ndarray:
+    return (identifier * 48_271 % 1_000_003) / 1_000_003.0 < 0.2 + 0.6 * score
+
+
+def auc(score: np.ndarray, positive: np.ndarray) -> float:
+    """From integers below 2**53."""
+    _, rank = np.unique(score, return_inverse=True)
+    p, n = np.bincount(rank, positive), np.bincount(rank, ~positive)
+    above = p.sum() - np.cumsum(p)
+    return float((n * (2 * above + p)).sum() / (2 * p.sum() * n.sum()))
+
+
+def planned_loads(plan: ranges.Plan, distinct: np.ndarray) -> list[int]:
+    """The scores that each task gets, by the cut points and slots of the only `by` tuple."""
+    (cuts,), (slots,) = plan.cuts.values(), plan.slots.values()
+    slot = slots[np.searchsorted(cuts, distinct, side="right")]
+    return np.bincount(ranges.murmur3(slot) % plan.tasks, minlength=plan.tasks).tolist()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("half_tied", [False, True], ids=["distinct scores", "half of them equal"])
+def test_one_huge_group_makes_even_tasks(spark: SparkSession, half_tied: bool) -> None:
+    identifier, number = F.col("id"), np.arange(MILLIONS)
+    score, scores = id_score(identifier), id_score(number)
+    if half_tied:
+        score, scores = F.when(identifier % 2 == 0, 0.5).otherwise(score), np.where(number % 2 == 0, 0.5, scores)
+    frame = spark.range(MILLIONS).select(id_label(identifier, score).alias("label"), score.alias("score"))
+    distinct = np.unique(scores)
+
+    default = sm.score_counts(frame, label="label", score="score")
+    loads = planned_loads(default.merged.plan, distinct)
+    assert len(loads) > 1
+    assert max(loads) <= 2 * np.mean(loads)
+
+    sizing = sm.Sizing(task_scores=len(distinct) // 8)
+    counts = sm.score_counts(frame, label="label", score="score", sizing=sizing)
+    task = counts.merged.frame.select(F.spark_partition_id().alias("task"), F.size("score").alias("scores"))
+    measured = dict(task.groupBy("task").agg(F.sum("scores")).collect())
+    assert len(measured) >= 8
+    assert max(measured.values()) <= 2 * np.mean(list(measured.values()))
+    assert [measured[i] for i in range(len(measured))] == planned_loads(counts.merged.plan, distinct)
+    metrics = tables(counts.evaluate(), ("metrics",))["metrics"].to_pylist()
+    (found,) = (row["value"] for row in metrics if row["metric"] == "roc_auc")
+    assert found == auc(scores, id_label(number, scores))
+
+
+def test_neither_joins_nor_skew_handling_split_a_range(spark: SparkSession) -> None:
+    identifier, number = F.col("id"), np.arange(120_000)
+    frame = spark.range(len(number)).select(
+        F.when(identifier % 10 == 0, "rare").otherwise("common").alias("model"),
+        (identifier % 7).alias("segment"),
+        id_score(identifier).alias("score"),
+        id_label(identifier, id_score(identifier)).alias("label"),
+    )
+    hostile = {
+        "spark.sql.autoBroadcastJoinThreshold": "-1",
+        "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes": "1m",
+        "spark.sql.adaptive.skewJoin.skewedPartitionFactor": "1",
+        "spark.sql.adaptive.advisoryPartitionSizeInBytes": "64k",
+    }
+    many = sm.Sizing(ranges=40, sample_every=64, placed_rows=1, task_scores=40_000)
+    found = []
+    for sizing in (many, replace(many, broadcast_offsets=1)):
+        counts = sm.score_counts(frame, by=["model"], segments=["segment"], label="label", score="score", sizing=sizing)
+        with session_settings(spark, hostile):
+            found.append(tables(counts.evaluate(curve_points=100)))
+    assert_same_bits(*found)
+    scores, rare = id_score(number), number % 10 == 0
+    positive = id_label(number, scores)
+    expected = {"rare": auc(scores[rare], positive[rare]), "common": auc(scores[~rare], positive[~rare])}
+    metrics = [row for row in found[0]["metrics"].to_pylist() if row["metric"] == "roc_auc"]
+    assert {row["model"]: row["value"] for row in metrics if row["level"] == "total"} == expected
