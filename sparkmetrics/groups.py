@@ -123,6 +123,9 @@ def _reason(metric: Metric, counts: Cells | Totals) -> Column:
 
 def _score_reason(metric: ScoreMetric, totals: Totals) -> Column:
     why = _reason(metric, totals)
+    if {"positives", "negatives"} <= set(metric.needs):
+        vanished = totals.positives * totals.negatives < 1e-290
+        why = F.coalesce(why, F.when(vanished, F.lit("weights too small to multiply")))
     if not metric.probability:
         return why
     outside = (F.col("least_score") < 0) | (F.col("largest_score") > 1)

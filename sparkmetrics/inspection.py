@@ -41,8 +41,8 @@ def inspect(predictions: Predictions, sizing: Sizing, invalid_rows: str) -> tupl
 
     Raises
     ------
-    DataError : no rows, bad rows under "error", a negative or infinite weight, a short vector, labels that do not fit
-        `positive`.
+    DataError : no rows, bad rows under "error", a weight that is negative or above 1e100, a short vector, labels that
+        do not fit `positive`.
     """
     keys = predictions.keys
     good = F.col("reason").isNull()
@@ -97,8 +97,8 @@ def _check_rows(predictions: Predictions, sample: list[Row], invalid_rows: str) 
     )
     if faults:
         raise DataError(
-            f"Rows that make no sense: {faults}. Weights are finite and not negative, and the score is element 1 of "
-            "its vector. Mend or filter these rows."
+            f"Rows that make no sense: {faults}. Weights are 0 to 1e100, so that their products are numbers, and the "
+            "score is element 1 of its vector. Mend or filter these rows."
         )
     if blamed and invalid_rows == "error":
         raise DataError(f"Rows that cannot be evaluated: {blamed}. Mend or filter them, or set invalid_rows='drop'.")

@@ -29,7 +29,7 @@ from sparkmetrics.errors import ConfigError, SchemaError
 BAD_ROWS = ("null label", "NaN label", "null score", "NaN score", "null weight", "NaN weight")
 """Reasons to drop a row, which `invalid_rows` decides about; the first that holds is the row's."""
 
-FAULTS = ("negative weight", "infinite weight", "vector score of length 1")
+FAULTS = ("negative weight", "weight above 1e100", "vector score without element 1")
 """Reasons that are an error under any policy."""
 
 Label = bool | int | float | str
@@ -254,7 +254,7 @@ def _reason(label_may_be_nan: bool, weighted: bool) -> Column:
     if label_may_be_nan:
         tests.append((F.isnan("label"), "NaN label"))
     tests += [
-        (F.col("scored.fault"), "vector score of length 1"),
+        (F.col("scored.fault"), "vector score without element 1"),
         (score.isNull(), "null score"),
         (F.isnan(score), "NaN score"),
     ]
@@ -263,7 +263,7 @@ def _reason(label_may_be_nan: bool, weighted: bool) -> Column:
             (weight.isNull(), "null weight"),
             (F.isnan(weight), "NaN weight"),
             (weight < 0, "negative weight"),
-            (weight == math.inf, "infinite weight"),
+            (weight > 1e100, "weight above 1e100"),
         ]
     reason = F.lit(None).cast("string")
     for test, name in reversed(tests):

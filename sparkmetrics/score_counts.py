@@ -207,8 +207,8 @@ def score_counts(
     ------
     SchemaError : a column is missing, ambiguous, or of a type that does not fit.
     ConfigError : arguments that do not fit together.
-    DataError : no rows; bad rows under "error"; negative or infinite weights; labels that are not two of which one is
-        `positive`.
+    DataError : no rows; bad rows under "error"; weights that are negative or above 1e100; labels that are not two of
+        which one is `positive`.
     """
     if invalid_rows not in INVALID_ROWS:
         raise ConfigError(f"invalid_rows must be one of {listed(INVALID_ROWS)}, found {invalid_rows!r}.")

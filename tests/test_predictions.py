@@ -152,7 +152,7 @@ def test_vector_without_element_1_is_an_error_under_any_policy(spark: SparkSessi
         (0, Vectors.dense([0.9, 0.1]), []),
         (0, Vectors.sparse(1, {}), [0.1, 0.2]),
     ]
-    with pytest.raises(sm.DataError, match=r"4 x vector score of length 1 \(column .*'vector'.*'array'"):
+    with pytest.raises(sm.DataError, match=r"4 x vector score without element 1 \(column .*'vector'.*'array'"):
         sm.score_counts(
             spark.createDataFrame(rows, columns),
             label="y",
@@ -381,7 +381,7 @@ def test_bad_rows_are_dropped_counted_and_warned_about(spark: SparkSession) -> N
 @pytest.mark.parametrize("policy", ["error", "drop"])
 def test_weights_below_zero_or_infinite_are_errors_under_any_policy(spark: SparkSession, policy: str) -> None:
     rows = [(1.0, 0.5, -1e-9, ""), (0.0, 0.5, -INF, ""), (0.0, 0.5, INF, ""), *GOOD]
-    message = r"2 x negative weight \(column 'the weight'\); 1 x infinite weight \(column 'the weight'\)"
+    message = r"2 x negative weight \(column 'the weight'\); 1 x weight above 1e100 \(column 'the weight'\)"
     with pytest.raises(sm.DataError, match=message):
         sm.score_counts(spark.createDataFrame(rows, ROWS), **ROLES, invalid_rows=policy)
 
@@ -873,3 +873,13 @@ def test_keys_are_declared_under_their_own_names_and_types() -> None:
     assert schemas.result_table(keys, schemas.CONFUSION).names == [
         *("m", "level", "s", "threshold", "tp", "fp", "fn", "tn", "run_id")
     ]
+
+
+def test_weights_whose_products_vanish_are_undefined_with_a_reason(spark: SparkSession) -> None:
+    rows = [(case, y, s, w) for case, w in (("tiny", 1e-200), ("small", 1e-100)) for y, s in ((1, 0.9), (0, 0.2))]
+    frame = spark.createDataFrame(rows, "case string, y int, s double, w double")
+    found = sm.evaluate(frame, by=["case"], label="y", score="s", weight="w").metrics()
+    auc = {row["case"]: (row["value"], row["reason"]) for row in found.where("metric = 'roc_auc'").collect()}
+    assert auc == {"tiny": (None, "weights too small to multiply"), "small": (1.0, None)}
+    unexplained = found.where("value is null and reason is null or isnan(value)").count()
+    assert unexplained == 0
