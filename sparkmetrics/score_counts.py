@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 
 from sparkmetrics import inspection, merging, predictions, ranges, schemas
 from sparkmetrics.columns import Keys, listed, quote
-from sparkmetrics.errors import SPARK_ERRORS, ConfigError, DataError, SchemaError, first_line
+from sparkmetrics.errors import SPARK_ERRORS, ConfigError, DataError, SchemaError, WriteError, first_line
 from sparkmetrics.inspection import RowCounts
 from sparkmetrics.merging import Merged
 from sparkmetrics.predictions import Label
@@ -134,8 +134,16 @@ class ScoreCounts:
         ----------
         path : a folder that Spark can write.
         mode : Spark's save mode: "error" (default) refuses an existing folder, "overwrite" replaces it.
+
+        Raises
+        ------
+        WriteError : the folder exists, or Spark cannot write there.
         """
-        self.saved().write.mode(mode).option("parquet.block.size", ROW_GROUP_BYTES).parquet(path)
+        writer = self.saved().write.mode(mode).option("parquet.block.size", ROW_GROUP_BYTES)
+        try:
+            writer.parquet(path)
+        except SPARK_ERRORS as error:
+            raise WriteError(f"Could not write {path!r}: {first_line(error)}") from error
 
     def saved(self) -> DataFrame:
         """`frame`, with what `read_score_counts` must know kept as metadata of its column `score`."""

@@ -132,7 +132,10 @@ def read_results(spark: SparkSession, path: str, table: str, run_date: date | st
         day = run_date if isinstance(run_date, date) else date.fromisoformat(run_date)
     except ValueError:
         raise ConfigError(f"run_date must be a date like 2026-11-29, found {run_date!r}.") from None
-    runs = read_parquet(spark, day_path(path, RUNS, day))
+    try:
+        runs = read_parquet(spark, day_path(path, RUNS, day))
+    except DataError as error:
+        raise DataError(f"No finished run of {day} in {path!r}. {error}") from error
     last = runs.orderBy(F.desc("finished_at")).select("run_id", F.element_at("tables", table).alias("rows")).first()
     if last is None or last["rows"] is None:
         raise DataError(f"The last run of {day} in {path!r} wrote no table {table!r}.")

@@ -108,6 +108,8 @@ def test_saved_counts_of_a_job_can_be_evaluated_later(spark: SparkSession, resul
     counts = sm.read_score_counts(spark, f"{results}/score_counts/run_date={DAY}")
     assert (counts.keys.by, counts.keys.segments, counts.weighted) == (("model",), ("seg",), False)
     auc = counts.evaluate(levels=[[]]).metrics().where("metric = 'roc_auc'").first()
+    with pytest.raises(sm.WriteError, match="Could not write"):
+        counts.write(f"{results}/score_counts/run_date={DAY}")
     # Pairs: 0.9 beats 0.2 and 0.6; 0.6 beats 0.2 and ties with 0.6.
     assert auc is not None
     assert auc["value"] == 3.5 / 4
@@ -134,7 +136,7 @@ def test_read_results_refuses_a_table_that_its_run_did_not_write(
         sm.read_results(spark, results, "metric", DAY)
     with pytest.raises(sm.ConfigError, match="'yesterday'"):
         sm.read_results(spark, results, "metrics", "yesterday")
-    with pytest.raises(sm.DataError, match="Cannot read"):
+    with pytest.raises(sm.DataError, match=r"No finished run of 2026-11-28 in .* Cannot read"):
         sm.read_results(spark, results, "metrics", "2026-11-28")
 
 
