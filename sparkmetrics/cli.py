@@ -44,7 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", datefmt="%H:%M:%S"
     )
     for chatty in ("py4j", "pyspark"):
-        logging.getLogger(chatty).setLevel(logging.WARNING)
+        # What they log as errors is raised as well, and told once below.
+        logging.getLogger(chatty).setLevel(logging.CRITICAL)
     logging.captureWarnings(True)
     try:
         evaluate(options.config, options.run_date)

@@ -148,7 +148,10 @@ class ScoreCounts:
     def saved(self) -> DataFrame:
         """`frame`, with what `read_score_counts` must know kept as metadata of its column `score`."""
         note = {"sparkmetrics": {"format": FORMAT, "weighted": self.weighted}}
-        return self.frame.withColumn("score", F.col("score").alias("score", metadata=note))
+        frame = self.frame
+        # A Connect session forgets the metadata of what withColumn names.
+        marked = (F.col(quote(n)).alias(n, metadata=note) if n == "score" else F.col(quote(n)) for n in frame.columns)
+        return frame.select(*marked)
 
     def evaluate(self, **options: Any) -> Evaluation:
         """Measures of these counts; the options are those of `sparkmetrics.evaluate` from `levels` on."""
@@ -264,9 +267,11 @@ def read_score_counts(spark: SparkSession, path: str, sizing: Sizing | None = No
 def read_parquet(spark: SparkSession, path: str) -> DataFrame:
     """A Parquet folder as a DataFrame. Raises DataError where Spark cannot read it."""
     try:
-        return spark.read.parquet(path)
+        frame = spark.read.parquet(path)
+        _ = frame.schema  # a Connect session looks for the path only now
     except SPARK_ERRORS as error:
         raise DataError(f"Cannot read {path!r}: {first_line(error)}") from error
+    return frame
 
 
 def counts_of_frame(frame: DataFrame, where: str, sizing: Sizing) -> ScoreCounts:

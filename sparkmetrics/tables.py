@@ -46,7 +46,8 @@ def read_predictions(spark: SparkSession, source: PredictionsSection) -> DataFra
         return frame
     try:
         filtered = frame.where(source.filter)
-        _ = filtered.schema
+        # A Connect session takes the schema for known, and analyses the filter only when asked something else.
+        _ = filtered.isStreaming
     except SPARK_ERRORS as error:
         raise DataError(f"predictions.filter {source.filter!r} does not fit {where}: {first_line(error)}") from error
     return filtered

@@ -21,6 +21,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A small local session of the kind asked for."""
     session.ensure_java()
     os.environ["PYSPARK_PYTHON"] = sys.executable  # workers of the same environment
+    os.environ["SPARK_TESTING"] = "1"  # a Connect server takes a free port, so that two runs may share a machine
     builder = SparkSession.builder.remote("local[2]") if KIND == "connect" else SparkSession.builder.master("local[2]")
     settings = {
         "spark.driver.memory": "4g",

@@ -26,8 +26,8 @@ STATE = """block string, range int, segment string, rows double, positives doubl
 def saved(frame: DataFrame, path: Path, sizing: sm.Sizing | None = None) -> sm.ScoreCounts:
     """Unweighted score counts that another program wrote."""
     note = {"sparkmetrics": {"format": 1, "weighted": False}}
-    marked = frame.withColumn("score", F.col("score").alias("score", metadata=note))
-    marked.write.parquet(str(path))
+    columns = (F.col(n).alias(n, metadata=note) if n == "score" else F.col(n) for n in frame.columns)
+    frame.select(*columns).write.parquet(str(path))
     return sm.read_score_counts(frame.sparkSession, str(path), sizing)
 
 

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from results import TABLES, assert_same_bits, tables
+from results import TABLES, tables
+from settings import session_settings
 
 import sparkmetrics as sm
 from sparkmetrics import ranges
@@ -28,18 +29,6 @@ OFFSETS_AS_ROWS = replace(RANGES, broadcast_offsets=1)
 def test_session_is_of_the_kind_asked_for(spark: SparkSession) -> None:
     assert KIND in ("classic", "connect")
     assert ("connect" in type(spark).__module__) == (KIND == "connect")
-
-
-@contextlib.contextmanager
-def session_settings(spark: SparkSession, settings: dict[str, str]) -> Iterator[None]:
-    before = {name: spark.conf.get(name, None) for name in settings}
-    for name, value in settings.items():
-        spark.conf.set(name, value)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            spark.conf.unset(name) if value is None else spark.conf.set(name, value)
 
 
 def small(spark: SparkSession) -> DataFrame:
@@ -163,31 +152,3 @@ def test_one_huge_group_makes_even_tasks(spark: SparkSession, half_tied: bool) -
     metrics = tables(counts.evaluate(), ("metrics",))["metrics"].to_pylist()
     (found,) = (row["value"] for row in metrics if row["metric"] == "roc_auc")
     assert found == auc(scores, id_label(number, scores))
-
-
-def test_neither_joins_nor_skew_handling_split_a_range(spark: SparkSession) -> None:
-    identifier, number = F.col("id"), np.arange(120_000)
-    frame = spark.range(len(number)).select(
-        F.when(identifier % 10 == 0, "rare").otherwise("common").alias("model"),
-        (identifier % 7).alias("segment"),
-        id_score(identifier).alias("score"),
-        id_label(identifier, id_score(identifier)).alias("label"),
-    )
-    hostile = {
-        "spark.sql.autoBroadcastJoinThreshold": "-1",
-        "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes": "1m",
-        "spark.sql.adaptive.skewJoin.skewedPartitionFactor": "1",
-        "spark.sql.adaptive.advisoryPartitionSizeInBytes": "64k",
-    }
-    many = sm.Sizing(ranges=40, sample_every=64, placed_rows=1, task_scores=40_000)
-    found = []
-    for sizing in (many, replace(many, broadcast_offsets=1)):
-        counts = sm.score_counts(frame, by=["model"], segments=["segment"], label="label", score="score", sizing=sizing)
-        with session_settings(spark, hostile):
-            found.append(tables(counts.evaluate(curve_points=100)))
-    assert_same_bits(*found)
-    scores, rare = id_score(number), number % 10 == 0
-    positive = id_label(number, scores)
-    expected = {"rare": auc(scores[rare], positive[rare]), "common": auc(scores[~rare], positive[~rare])}
-    metrics = [row for row in found[0]["metrics"].to_pylist() if row["metric"] == "roc_auc"]
-    assert {row["model"]: row["value"] for row in metrics if row["level"] == "total"} == expected
