@@ -355,6 +355,7 @@ def test_runs_are_sorted_without_ties_and_cut(rows: list[tuple[str, int, float, 
 
 
 def test_rows_of_runs_are_bounded() -> None:
+    assert CELL_SCORES == 16_384  # a promise to readers of saved counts
     lengths = np.array([0, 1, CELL_SCORES, 0, CELL_SCORES + 1, 3 * CELL_SCORES, 0])
     size = int(lengths.sum())
     score = np.arange(size, dtype=np.float64)
