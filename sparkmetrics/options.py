@@ -9,10 +9,10 @@ from typing import Any
 
 from sparkmetrics.columns import Keys, level_name, listed
 from sparkmetrics.errors import ConfigError
+from sparkmetrics.levels import Level
 from sparkmetrics.metrics import Parameters, threshold_metrics
 from sparkmetrics.metrics.counts import Cells
 from sparkmetrics.metrics.parameters import ALIKE, ZERO_ONE, Region
-from sparkmetrics.offsets import Level
 
 RULES = (">=", ">")
 """When a score is a predicted positive at a threshold."""

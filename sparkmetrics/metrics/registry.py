@@ -114,7 +114,9 @@ class ScoreMetric(Metric):
 THRESHOLD: list[Callable[[Parameters], Iterable[ThresholdMetric]]] = []
 """Metrics of the confusion counts, in the order they were registered."""
 
-SCORE: list[Callable[[Parameters], Iterable[ScoreMetric]]] = []
+ScoreMaker = Callable[[Parameters], Iterable[ScoreMetric]]
+
+SCORE: list[ScoreMaker] = []
 """Metrics of all scores of a group: rankings, best thresholds and probabilities."""
 
 
@@ -206,6 +208,7 @@ def score_metric(
     probability: bool = False,
     interval: Interval | None = None,
     averaged: bool = False,
+    into: list[ScoreMaker] = SCORE,
 ) -> Callable[[Formula], Formula]:
     """Registers a function of a combined part, the group's `Totals` and parameters as a metric.
 
@@ -214,6 +217,7 @@ def score_metric(
     part : of `ScoreMetric`; with parameters a function of them.
     formula, needs, best, range, source, undefined, probability, interval, averaged : of `ScoreMetric`.
     name, each : as in `threshold_metric`.
+    into : the list it joins.
     """
 
     def register(value: Formula) -> Formula:
@@ -238,7 +242,7 @@ def score_metric(
                     interval=interval,
                 )
 
-        SCORE.append(make)
+        into.append(make)
         return value
 
     return register

@@ -1,0 +1,51 @@
+"""Measures of class probabilities, from scores of all classes pooled: one score a class of each row.
+
+Pooled, each row is one positive, its label's class, and a negative of every other class.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sparkmetrics.kernel import Floats
+from sparkmetrics.metrics.arithmetic import Number, ratio
+from sparkmetrics.metrics.counts import Totals
+from sparkmetrics.metrics.parts import Sum
+from sparkmetrics.metrics.probability import CLIP, SQUARED_ERRORS
+from sparkmetrics.metrics.registry import ScoreMaker, score_metric
+from sparkmetrics.metrics.steps import Steps
+
+POOLED: list[ScoreMaker] = []
+"""Metrics of the pooled scores of all classes."""
+
+
+def _losses_of_labels(steps: Steps) -> Floats:
+    losses: Floats = -steps.positive * np.log(np.clip(steps.score, CLIP, 1.0 - CLIP))
+    return losses
+
+
+@score_metric(
+    into=POOLED,
+    part=Sum("label_losses", _losses_of_labels, lambda totals: 36.05 * totals.positives),
+    formula="-sum w log (probability of the label) / W, probabilities clipped to [2^-52, 1 - 2^-52]",
+    needs=("weight",),
+    best="lowest",
+    range=(0.0, 36.05),
+)
+def log_loss(label_losses: Number, totals: Totals) -> Number:
+    """Mean negative log-likelihood of the labels."""
+    return ratio(label_losses, totals.positives)
+
+
+@score_metric(
+    into=POOLED,
+    part=SQUARED_ERRORS,
+    formula="sum over rows and classes of w (probability - [class is the label])^2 / W",
+    needs=("weight",),
+    best="lowest",
+    range=(0.0, 2.0),
+    source="Brier 1950",
+)
+def brier(squared_errors: Number, totals: Totals) -> Number:
+    """Mean squared distance of the probabilities from the label, summed over classes."""
+    return ratio(squared_errors, totals.positives)
