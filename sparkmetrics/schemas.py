@@ -18,7 +18,8 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from sparkmetrics.columns import Keys, quote
+from sparkmetrics.columns import Keys, listed, quote
+from sparkmetrics.errors import SchemaError
 
 RESULT_TABLES = ("metrics", "confusion", "curves", "segment_auc")
 """What an evaluation returns."""
@@ -97,11 +98,24 @@ SCORES = _fields(
     neg=ArrayType(DoubleType()),
 )
 
+CLASS_COUNTS = _fields(label=_TEXT, prediction=_TEXT, count=_NUMBER)
+CLASS_STATE = [*CLASS_COUNTS, *_fields(rows=_NUMBER)]
+
 
 def key_fields(keys: Keys) -> tuple[list[StructField], list[StructField]]:
     """The `by` and the segment columns, under their own names and types."""
     fields = [StructField(name, kind) for name, kind in zip(keys.names, keys.types, strict=True)]
     return fields[: len(keys.by)], fields[len(keys.by) :]
+
+
+def check_same_keys(mine: Keys, theirs: Keys, what: str) -> None:
+    """Raises SchemaError where two states differ in their key columns, so that they cannot be added."""
+    here, there = (StructType([f for part in key_fields(keys) for f in part]) for keys in (mine, theirs))
+    if (mine.by, here) != (theirs.by, there):
+        raise SchemaError(
+            f"These {what} do not fit together: by {listed(mine.by)} of {here.simpleString()} here, "
+            f"by {listed(theirs.by)} of {there.simpleString()} there."
+        )
 
 
 def result_table(keys: Keys, fields: list[StructField], segments: bool = True) -> StructType:
@@ -114,6 +128,12 @@ def score_counts(keys: Keys) -> StructType:
     """The schema of the saved state: `by..., range, segments..., rows, positives, negatives, score, pos, neg`."""
     by, segment = key_fields(keys)
     return StructType([*by, *_fields(range=IntegerType()), *segment, *SCORES])
+
+
+def class_state(keys: Keys) -> StructType:
+    """The schema of saved class counts: `by..., segments..., label, prediction, count, rows`."""
+    by, segment = key_fields(keys)
+    return StructType([*by, *segment, *CLASS_STATE])
 
 
 def reserved_names() -> set[str]:
