@@ -18,8 +18,9 @@ PACKAGE = Path(sm.__file__).parent
 ORDER = [
     *("errors", "kernel", "columns", "schemas", "workers", "session", "batches", "ranges"),
     *("metrics.arithmetic", "metrics.counts", "metrics.steps", "metrics.parts", "metrics.registry"),
-    *("metrics.binary", "metrics.ranking", "metrics.probability", "metrics", "metrics.table"),
+    *("metrics.binary", "metrics.classes", "metrics.ranking", "metrics.probability", "metrics", "metrics.table"),
     *("predictions", "inspection", "merging", "score_counts", "offsets", "options"),
+    *("class_counts", "class_tables", "class_metrics"),
     *("curves", "segments", "evaluator", "groups", "evaluation", "config", "tables", "sparkmetrics", "cli"),
 ]
 """Every module imports only modules before it; `sparkmetrics` is the package itself, what a user imports."""
@@ -111,7 +112,9 @@ def test_kernel_knows_arrays_alone() -> None:
     assert not any(i.ours for i in IMPORTS["kernel"])
 
 
-@pytest.mark.parametrize("name", [name for name in ORDER if name.split(".")[0] in ("batches", "metrics", "kernel")])
+@pytest.mark.parametrize(
+    "name", [name for name in ORDER if name.split(".")[0] in ("batches", "class_tables", "metrics", "kernel")]
+)
 def test_formulas_and_batches_need_no_spark(name: str) -> None:
     assert foreign(name) <= {"numpy", "pyarrow"}
 
