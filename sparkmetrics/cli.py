@@ -7,12 +7,13 @@ import logging
 import platform
 import sys
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import date, datetime, timezone
 
 import numpy
 import pyarrow
 import pyspark
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from sparkmetrics import __version__, config, session, tables
@@ -98,7 +99,13 @@ def evaluate(config_path: str, run_date: date) -> str:
     options = Options.make(counts.keys, **job.evaluate.model_dump(exclude={"invalid_rows"}))
     evaluation = Evaluation(counts, options, run.run_id)
     evaluation.share()
-    results = {"metrics": evaluation.metrics, "confusion": evaluation.confusion, "curves": evaluation.curves}
+    results: dict[str, Callable[[], DataFrame]] = {
+        "metrics": evaluation.metrics,
+        "confusion": evaluation.confusion,
+        "curves": evaluation.curves,
+        "gains": evaluation.gains,
+        "calibration": evaluation.calibration,
+    }
     if any(options.levels):
         results["segment_auc"] = evaluation.segment_auc
     for name, table in results.items():

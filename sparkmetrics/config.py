@@ -22,21 +22,7 @@ RUN_DATE = "{run_date}"
 
 NOT_YET: dict[str, dict[str, Any]] = {
     "columns": {"prediction": None, "probabilities": None, "id": None},
-    "evaluate": {
-        "beta": [1.0],
-        "costs": None,
-        "buckets": 10,
-        "calibration_bins": 10,
-        "classes": None,
-        "class_costs": None,
-        "accuracy_weights": None,
-        "payoffs": None,
-        "top_k": [],
-        "curve_metrics": [],
-        "partial_auc": [],
-        "confidence": 0.95,
-        "min_group_rows": 0,
-    },
+    "evaluate": {"min_group_rows": 0},
     "output": {"format": "parquet", "table_prefix": None},
 }
 """Keys of the config whose features this version lacks, with the only value it takes for them."""
@@ -88,7 +74,17 @@ class EvaluateSection(Section):
     levels: list[list[str]] | None = None
     thresholds: list[float] = Field(default_factory=lambda: [0.5])
     threshold_rule: Literal[">=", ">"] = ">="
+    beta: list[float] = Field(default_factory=lambda: [1.0])
+    costs: dict[str, float] | None = None
     curve_points: int | None = 1000
+    buckets: int = 10
+    calibration_bins: int = 10
+    accuracy_weights: dict[str, float] | None = None
+    payoffs: dict[str, float] | None = None
+    top_k: list[int | float | str] = Field(default_factory=list)
+    curve_metrics: list[str] = Field(default_factory=list)
+    partial_auc: list[Any] = Field(default_factory=list)
+    confidence: float = 0.95
     invalid_rows: Literal["error", "drop"] = "error"
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
@@ -10,16 +12,15 @@ from pyspark.sql import functions as F
 from sparkmetrics import kernel
 from sparkmetrics.columns import Keys
 from sparkmetrics.kernel import Booleans, Floats, Integers
-from sparkmetrics.metrics import binary
+from sparkmetrics.metrics import ThresholdMetric, binary
 from sparkmetrics.metrics.arithmetic import ratio
 from sparkmetrics.metrics.counts import Cells
+from sparkmetrics.metrics.list_parts import CELLS
 from sparkmetrics.metrics.ranking import rate_gap
 from sparkmetrics.metrics.steps import Steps
 
 POINTS_PER_DOUBLING = 16
 """Kept at least for every doubling of the predicted positives, so that PR and lift are right at the top."""
-
-CELLS = ("tp", "fp", "fn", "tn")
 
 POINT_COLUMNS = {
     "score": "double",
@@ -44,12 +45,12 @@ def points(steps: Steps, curve_points: int | None, strict: bool) -> tuple[Intege
     The position of the group each point belongs to, and the columns of POINT_COLUMNS.
     """
     kept = np.ones(len(steps.score), dtype=bool) if curve_points is None else _worth_keeping(steps, curve_points)
-    gap = rate_gap(steps)
+    gap = rate_gap(steps.cells)
     best = kernel.last_maximum(np.nan_to_num(gap, nan=-1.0), steps.starts)
     is_best = np.zeros(len(gap), dtype=bool)
     is_best[best] = True
     chosen = np.flatnonzero(kept | is_best)
-    ends = np.repeat(steps.starts + steps.lengths, steps.lengths)
+    ends = np.repeat(steps.ends, steps.lengths)
     group = np.repeat(np.arange(len(steps.starts)), steps.lengths)
     cells = steps.cells
     columns = {
@@ -94,7 +95,13 @@ def _doubling(weight: Floats) -> Floats:
     return doublings
 
 
-def curve_table(found: DataFrame, groups: DataFrame, keys: Keys, curve_points: int | None) -> DataFrame:
+def curve_table(
+    found: DataFrame,
+    groups: DataFrame,
+    keys: Keys,
+    curve_points: int | None,
+    metrics: Iterable[ThresholdMetric] = (),
+) -> DataFrame:
     """Points of all ranges -> numbered curves, with the point of nothing predicted in front.
 
     Parameters
@@ -103,10 +110,11 @@ def curve_table(found: DataFrame, groups: DataFrame, keys: Keys, curve_points: i
     groups : contributions of each (group, range), for the number of scores above each range when none are left out.
     keys : key columns.
     curve_points : as the points were thinned; None numbers them without a window over a whole curve.
+    metrics : further columns, of the cells of each point.
 
     Returns
     -------
-    Keys, `level`, `point`, `threshold`, cells, `tpr`, `fpr`, `precision`, `predicted_positive_rate`, `lift`.
+    Keys, `level`, `point`, `threshold`, cells, `tpr`, `fpr`, `precision`, `predicted_positive_rate`, `lift`, metrics.
     """
     group = [*keys.by_columns, "level", *keys.segment_columns]
     cells = Cells(*(F.col(name) for name in CELLS))
@@ -124,7 +132,8 @@ def curve_table(found: DataFrame, groups: DataFrame, keys: Keys, curve_points: i
     sentinel = F.struct(*(c.alias(n) for c, n in zip(nothing, ("point", "threshold", *CELLS), strict=True)))
     rows = F.when(F.col("point") == 1, F.array(sentinel, point)).otherwise(F.array(point))
     table = numbered.select(*group, F.inline(rows))
-    return table.select("*", *(column.alias(name) for name, column in rates(cells).items()))
+    columns = rates(cells) | {metric.name: metric.value(cells) for metric in metrics}
+    return table.select("*", *(column.alias(name) for name, column in columns.items()))
 
 
 def rates(cells: Cells) -> dict[str, Column]:

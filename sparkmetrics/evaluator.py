@@ -5,7 +5,7 @@ Runs in workers, on merged score counts with their offsets; every level is rolle
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,8 +29,8 @@ from sparkmetrics import offsets as offset_tables
 from sparkmetrics.batches import Codes, Entries
 from sparkmetrics.columns import Keys
 from sparkmetrics.kernel import Floats, Integers
-from sparkmetrics.metrics import parts
-from sparkmetrics.metrics.parts import EXACT_TYPE
+from sparkmetrics.metrics.pair_parts import EXACT_TYPE
+from sparkmetrics.metrics.parts import Part
 from sparkmetrics.metrics.steps import Offsets, Steps
 from sparkmetrics.offsets import Level
 
@@ -48,7 +48,7 @@ class Task:
     levels : segment positions of each level, and `level_names` their names.
     weighted : whether predictions carried weights.
     strict : rule ">" instead of ">=".
-    thresholds : where confusion counts are taken.
+    parts : what each (group, range) contributes.
     curve_points : thinning of curves; None keeps every distinct score.
     emits : which of GROUPS, POINTS, PAIRS.
     """
@@ -59,7 +59,7 @@ class Task:
     level_names: tuple[str, ...]
     weighted: bool
     strict: bool
-    thresholds: tuple[float, ...]
+    parts: tuple[Part, ...]
     curve_points: int | None
     emits: frozenset[str]
 
@@ -163,7 +163,6 @@ def _contributions(groups: LevelGroups, task: Task) -> dict[str, pa.Array]:
     columns: dict[str, pa.Array] = {"rows": pa.array(groups.rows)}
     if len(filled) == 0:
         return columns
-    ends = steps.starts + steps.lengths
     found: dict[str, pa.Array] = {
         "positives": pa.array(steps.positives_inside),
         "negatives": pa.array(steps.negatives_inside),
@@ -171,35 +170,14 @@ def _contributions(groups: LevelGroups, task: Task) -> dict[str, pa.Array]:
         "all_negatives": pa.array(steps.offsets.all_negatives),
         "scores": pa.array(steps.lengths),
         "least_score": pa.array(steps.score[steps.starts]),
-        "largest_score": pa.array(steps.score[ends - 1]),
-        **_cells_at(steps, ends, task),
+        "largest_score": pa.array(steps.score[steps.ends - 1]),
     }
-    for part in parts().values():
+    for part in task.parts:
         found |= part.contribute(steps, task.weighted, task.strict)
     position = np.full(len(groups.first), -1)
     position[filled] = np.arange(len(filled))
     index = pa.array(position, mask=position < 0)
     return columns | {name: values.take(index) for name, values in found.items()}
-
-
-def _cells_at(steps: Steps, ends: Integers, task: Task) -> dict[str, pa.Array]:
-    """Confusion counts of the range at each threshold, as one list a group."""
-    size, number = len(ends), len(task.thresholds)
-    beyond: dict[str, float | Floats] = {
-        "tp": 0.0,
-        "fp": 0.0,
-        "fn": steps.positives_inside,
-        "tn": steps.negatives_inside,
-    }
-    cells = {name: np.empty((size, number)) for name in beyond}
-    for column, threshold in enumerate(task.thresholds):
-        first = kernel.search(steps.score, steps.starts, ends, threshold, above=task.strict)
-        some = first < ends
-        for name, nothing_reached in beyond.items():
-            cells[name][:, column] = nothing_reached
-            cells[name][some, column] = getattr(steps.inside, name)[first[some]]
-    lists = pa.array(np.arange(size + 1) * number, pa.int32())
-    return {f"{name}_at": pa.ListArray.from_arrays(lists, pa.array(values.ravel())) for name, values in cells.items()}
 
 
 GROUP_COLUMNS = {
@@ -211,10 +189,6 @@ GROUP_COLUMNS = {
     "scores": "bigint",
     "least_score": "double",
     "largest_score": "double",
-    "tp_at": "array<double>",
-    "fp_at": "array<double>",
-    "fn_at": "array<double>",
-    "tn_at": "array<double>",
 }
 """What a pass emits of GROUPS beside the columns of parts, with Spark's types."""
 
@@ -228,12 +202,12 @@ TYPES: dict[str, tuple[DataType, pa.DataType]] = {
 """Spark's and Arrow's type of each name of a type."""
 
 
-def emitted(emits: frozenset[str]) -> dict[str, str]:
+def emitted(emits: frozenset[str], parts: Sequence[Part]) -> dict[str, str]:
     """The columns that a pass emits behind its keys, with Spark's types."""
     columns: dict[str, str] = {}
     if GROUPS in emits:
         columns |= GROUP_COLUMNS
-        for part in parts().values():
+        for part in parts:
             columns |= part.columns()
     if POINTS in emits:
         columns |= curves.POINT_COLUMNS
@@ -242,12 +216,12 @@ def emitted(emits: frozenset[str]) -> dict[str, str]:
     return columns
 
 
-def emitted_schema(keys: Keys, emits: frozenset[str]) -> StructType:
+def emitted_schema(keys: Keys, emits: frozenset[str], parts: Sequence[Part]) -> StructType:
     """The schema of what a pass emits: `kind`, keys, `level`, `range`, and the columns of each kind."""
     by = [StructField(n, k) for n, k in zip(keys.by_columns, keys.types[: len(keys.by)], strict=True)]
     segment_types = list(zip(keys.segment_columns, keys.types[len(keys.by) :], strict=True))
     others = [StructField(segments.other(n), k) for n, k in segment_types] if PAIRS in emits else []
-    values = [StructField(name, TYPES[kind][0]) for name, kind in emitted(emits).items()]
+    values = [StructField(name, TYPES[kind][0]) for name, kind in emitted(emits, parts).items()]
     return StructType(
         [
             StructField("kind", StringType()),
@@ -289,7 +263,7 @@ class _Emitter:
             names = {name: segments.other(name) for name in task.segments}
             taken = self._segments(task.segments, None if others is None else pa.array(others), size)
             columns |= {names[name]: array for name, array in taken.items()}
-        for name, kind_of in emitted(task.emits).items():
+        for name, kind_of in emitted(task.emits, task.parts).items():
             columns[name] = values[name] if name in values else pa.nulls(size, TYPES[kind_of][1])
         yield from pa.table(columns).to_batches(max_chunksize=batches.BATCH_ROWS)
 

@@ -158,13 +158,13 @@ def collapse(
     return groups[starts], scores[starts], tuple(segment_sums(w, starts) for w in weights), starts
 
 
-def search(sorted_scores: Floats, begins: Integers, ends: Integers, value: float, above: bool) -> Integers:
-    """Binary search of one value in many sorted stretches at once.
+def search(sorted_scores: Floats, begins: Integers, ends: Integers, value: float | Floats, above: bool) -> Integers:
+    """Binary search in many sorted stretches at once.
 
     Parameters
     ----------
     sorted_scores : array of float64, each stretch `begins[i]:ends[i]` increasing.
-    value : what to look for.
+    value : what to look for; one for all, or an array of one for each stretch.
     above : True finds the first score > value, False the first score >= value.
 
     Returns

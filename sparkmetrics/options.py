@@ -1,17 +1,24 @@
-"""What to evaluate: levels, thresholds, rule and curve points, checked before anything runs."""
+"""What to evaluate: levels, thresholds, parameters of metrics, curves, checked before anything runs."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
 
 from sparkmetrics.columns import Keys, level_name, listed
 from sparkmetrics.errors import ConfigError
+from sparkmetrics.metrics import Parameters, threshold_metrics
+from sparkmetrics.metrics.counts import Cells
+from sparkmetrics.metrics.parameters import ALIKE, ZERO_ONE, Region
 from sparkmetrics.offsets import Level
 
 RULES = (">=", ">")
 """When a score is a predicted positive at a threshold."""
+
+CURVE_COLUMNS = ("tpr", "fpr", "precision", "predicted_positive_rate", "lift")
+"""What every curve has beside its counts."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +32,8 @@ class Options:
     thresholds : where confusion counts are taken, in the order given.
     strict : rule ">" instead of ">=".
     curve_points : thinning of curves; None keeps every distinct score.
+    curve_metrics : metrics at every point of a curve, by name.
+    parameters : of metrics.
     """
 
     levels: tuple[Level, ...]
@@ -32,6 +41,8 @@ class Options:
     thresholds: tuple[float, ...]
     strict: bool
     curve_points: int | None
+    curve_metrics: tuple[str, ...]
+    parameters: Parameters
 
     @classmethod
     def make(
@@ -41,17 +52,46 @@ class Options:
         levels: Sequence[Sequence[str]] | None = None,
         thresholds: Sequence[float] = (0.5,),
         threshold_rule: str = ">=",
+        beta: Sequence[float] = (1.0,),
+        costs: Mapping[str, float] | None = None,
         curve_points: int | None = 1000,
+        buckets: int = 10,
+        calibration_bins: int = 10,
+        accuracy_weights: Mapping[str, float] | None = None,
+        payoffs: Mapping[str, float] | None = None,
+        top_k: Sequence[float | str] = (),
+        curve_metrics: Sequence[str] = (),
+        partial_auc: Sequence[Any] = (),
+        confidence: float = 0.95,
     ) -> Options:
         """Checked options; the parameters are those of `evaluate`. Raises ConfigError."""
         if threshold_rule not in RULES:
             raise ConfigError(f"threshold_rule must be one of {listed(RULES)}, found {threshold_rule!r}.")
-        whole = isinstance(curve_points, int) and not isinstance(curve_points, bool)
-        if curve_points is not None and not (whole and curve_points >= 1):
-            raise ConfigError(f"curve_points must be a whole number of at least 1, or None, found {curve_points!r}.")
+        if curve_points is not None:
+            _count("curve_points", curve_points, " or None")
         chosen = _levels(keys, levels)
-        names = tuple(level_name([keys.segments[i] for i in level]) for level in chosen)
-        return cls(chosen, names, checked_thresholds(thresholds), threshold_rule == ">", curve_points)
+        if not _is_number(confidence) or not 0.0 < confidence < 1.0:
+            raise ConfigError(f"confidence must be a number between 0 and 1, for example 0.95, found {confidence!r}.")
+        parameters = Parameters(
+            beta=_betas(beta),
+            costs=_cells("costs", costs, default=0.0) if costs is not None else ZERO_ONE,
+            payoffs=_cells("payoffs", payoffs, default=0.0) if payoffs is not None else None,
+            accuracy_weights=_weights(accuracy_weights),
+            partial_auc=_regions(partial_auc),
+            top_k=_tops(top_k),
+            buckets=_count("buckets", buckets),
+            calibration_bins=_count("calibration_bins", calibration_bins),
+            confidence=float(confidence),
+        )
+        return cls(
+            levels=chosen,
+            level_names=tuple(level_name([keys.segments[i] for i in level]) for level in chosen),
+            thresholds=checked_thresholds(thresholds),
+            strict=threshold_rule == ">",
+            curve_points=curve_points,
+            curve_metrics=_curve_metrics(curve_metrics, parameters, keys),
+            parameters=parameters,
+        )
 
 
 def _levels(keys: Keys, levels: Sequence[Sequence[str]] | None) -> tuple[Level, ...]:
@@ -71,15 +111,126 @@ def _levels(keys: Keys, levels: Sequence[Sequence[str]] | None) -> tuple[Level, 
 
 def checked_thresholds(thresholds: Sequence[float]) -> tuple[float, ...]:
     """Thresholds as floats, each once. Raises ConfigError for what is not a number."""
-    if not _is_list(thresholds):
-        raise ConfigError(f"thresholds must be a list of numbers, for example [0.5], found {thresholds!r}.")
-    try:
-        values = tuple(dict.fromkeys(float(threshold) for threshold in thresholds))
-    except (TypeError, ValueError):
-        raise ConfigError(f"thresholds must be numbers, found {thresholds!r}.") from None
-    if any(math.isnan(value) for value in values):
-        raise ConfigError("thresholds must be numbers, found NaN.")
+    return _numbers("thresholds", thresholds, "[0.5]")
+
+
+def _numbers(name: str, numbers: object, example: str) -> tuple[float, ...]:
+    """A list of numbers as floats, each once."""
+    if not _is_list(numbers):
+        raise ConfigError(f"{name} must be a list of numbers, for example {example}, found {numbers!r}.")
+    values = list(numbers)  # type: ignore[call-overload]
+    wrong = [value for value in values if not _is_number(value)]
+    if wrong:
+        raise ConfigError(f"{name} must be numbers, found {listed(wrong)}.")
+    return tuple(dict.fromkeys(float(value) for value in values))
+
+
+def _betas(beta: Sequence[float]) -> tuple[float, ...]:
+    values = _numbers("beta", beta, "[0.5, 1, 2]")
+    wrong = [value for value in values if not 0.0 < value < math.inf]
+    if wrong:
+        raise ConfigError(f"beta must be positive numbers, found {listed(wrong)}.")
     return values
+
+
+def _cells(name: str, values: object, default: float) -> Cells:
+    """A number for each cell; cells that are not given get the default."""
+    cells = [field.name for field in fields(Cells)]
+    if not isinstance(values, Mapping) or not values or not set(values) <= set(cells):
+        raise ConfigError(f"{name} must give numbers for some of {listed(cells)}, found {values!r}.")
+    wrong = {cell: value for cell, value in values.items() if not (_is_number(value) and math.isfinite(value))}
+    if wrong:
+        raise ConfigError(f"{name} must be finite numbers, found {wrong!r}.")
+    return Cells(*(float(values.get(cell, default)) for cell in cells))
+
+
+def _weights(values: object) -> Cells:
+    if values is None:
+        return ALIKE
+    weights = _cells("accuracy_weights", values, default=1.0)
+    if min(vars(weights).values()) < 0.0:
+        raise ConfigError(f"accuracy_weights must not be negative, found {values!r}.")
+    return weights
+
+
+def _regions(regions: object) -> tuple[Region, ...]:
+    """Stretches of the ROC curve: ("fpr", 0, 0.1) or {"fpr": [0, 0.1]}."""
+    if not _is_list(regions) or isinstance(regions, Mapping):
+        raise ConfigError(f'partial_auc must be a list, for example [{{"fpr": [0, 0.1]}}], found {regions!r}.')
+    return tuple(dict.fromkeys(_region(region) for region in regions))  # type: ignore[attr-defined]
+
+
+def _region(region: object) -> Region:
+    ends: Any = region
+    if isinstance(region, Mapping) and len(region) == 1:
+        ((axis, limits),) = region.items()
+        ends = (axis, *limits) if _is_list(limits) else region
+    if _is_list(ends) and not isinstance(ends, Mapping):
+        found = list(ends)
+        if len(found) == 3 and found[0] in ("fpr", "tpr") and all(map(_is_number, found[1:])):
+            axis, begin, end = found
+            if 0.0 <= begin < end <= 1.0:
+                return Region(axis, float(begin), float(end))
+    raise ConfigError(
+        f'partial_auc: {region!r} is no stretch of the ROC curve. Give ("fpr", 0, 0.1) or {{"fpr": [0, 0.1]}}, or the '
+        "same of tpr, within 0 and 1."
+    )
+
+
+def _tops(tops: object) -> tuple[float, ...]:
+    """Tops of the ranking: rows (100), fractions (0.01) or per cents ("1%")."""
+    if not _is_list(tops):
+        raise ConfigError(f"top_k must be a list, for example [100, 0.01], found {tops!r}.")
+    return tuple(dict.fromkeys(_top(top) for top in tops))  # type: ignore[attr-defined]
+
+
+def _top(top: object) -> float:
+    value: object = top
+    if isinstance(top, str) and top.strip().endswith("%"):
+        try:
+            value = float(top.strip()[:-1]) / 100.0
+        except ValueError:
+            value = None
+        if isinstance(value, float) and not value < 1.0:
+            value = None
+    if isinstance(value, (int, float)) and _is_number(value) and 0.0 < value < math.inf:
+        return float(value)
+    raise ConfigError(f'top_k: {top!r} is neither a number of rows (100) nor a fraction below 1 of them (0.01, "1%").')
+
+
+def _curve_metrics(names: object, parameters: Parameters, keys: Keys) -> tuple[str, ...]:
+    known = threshold_metrics(parameters)
+    if not _is_list(names):
+        raise ConfigError(f"curve_metrics must be a list of metrics, for example ['accuracy', 'f1'], found {names!r}.")
+    chosen = tuple(dict.fromkeys(names))  # type: ignore[call-overload]
+    unknown = [name for name in chosen if name not in known]
+    if unknown:
+        raise ConfigError(
+            f"curve_metrics: {listed(unknown)} is no metric at a threshold. These are: {listed(known, 60)}."
+        )
+    columns = {key.lower() for key in keys.names}
+    taken = [name for name in chosen if name in columns]
+    if taken:
+        raise ConfigError(f"curve_metrics: {listed(taken)} is also the name of a key column. Rename that column.")
+    return tuple(name for name in chosen if name not in CURVE_COLUMNS)
+
+
+def _count(name: str, value: object, also: str = "") -> int:
+    """A whole number of at least 1."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ConfigError(f"{name} must be a whole number of at least 1{also}, found {value!r}.")
+    return value
+
+
+def _is_number(value: object) -> bool:
+    """Whether it is a number, of Python or NumPy, and no NaN."""
+    numeric = isinstance(value, (int, float)) or (hasattr(value, "dtype") and getattr(value, "ndim", 1) == 0)
+    if not numeric or isinstance(value, bool):
+        return False
+    try:
+        return not math.isnan(value)  # type: ignore[arg-type]
+    except TypeError:
+        return False
 
 
 def _is_list(value: object) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
@@ -21,7 +23,7 @@ from pyspark.sql.types import (
 from sparkmetrics.columns import Keys, listed, quote
 from sparkmetrics.errors import SchemaError
 
-RESULT_TABLES = ("metrics", "confusion", "curves", "segment_auc")
+RESULT_TABLES = ("metrics", "confusion", "curves", "gains", "calibration", "segment_auc", "class_counts")
 """What an evaluation returns."""
 
 STATE_TABLES = ("score_counts",)
@@ -54,6 +56,34 @@ CURVES = [
     *_CELLS,
     *_fields(tpr=_NUMBER, fpr=_NUMBER, precision=_NUMBER, predicted_positive_rate=_NUMBER, lift=_NUMBER),
 ]
+GAINS = _fields(
+    bucket=IntegerType(),
+    rows=_NUMBER,
+    positives=_NUMBER,
+    positive_rate=_NUMBER,
+    cumulative_positives=_NUMBER,
+    cumulative_gain=_NUMBER,
+    lift=_NUMBER,
+    cumulative_lift=_NUMBER,
+)
+CALIBRATION = _fields(
+    bin=IntegerType(),
+    bin_lower=_NUMBER,
+    bin_upper=_NUMBER,
+    rows=_NUMBER,
+    positives=_NUMBER,
+    mean_score=_NUMBER,
+    positive_rate=_NUMBER,
+)
+CLASS_COUNTS = _fields(label=_TEXT, prediction=_TEXT, count=_NUMBER)
+CLASS_STATE = [*CLASS_COUNTS, *_fields(rows=_NUMBER)]
+
+
+def curves(metrics: Iterable[str]) -> list[StructField]:
+    """The columns of `curves`, with further metrics behind."""
+    return [*CURVES, *_fields(**dict.fromkeys(metrics, _NUMBER))]
+
+
 WINS = {False: DecimalType(38, 0), True: DoubleType()}
 """Type of `wins2` without and with weights."""
 
@@ -98,9 +128,6 @@ SCORES = _fields(
     neg=ArrayType(DoubleType()),
 )
 
-CLASS_COUNTS = _fields(label=_TEXT, prediction=_TEXT, count=_NUMBER)
-CLASS_STATE = [*CLASS_COUNTS, *_fields(rows=_NUMBER)]
-
 
 def key_fields(keys: Keys) -> tuple[list[StructField], list[StructField]]:
     """The `by` and the segment columns, under their own names and types."""
@@ -138,7 +165,8 @@ def class_state(keys: Keys) -> StructType:
 
 def reserved_names() -> set[str]:
     """Every column name of ours that stands beside key columns, and so cannot be the name of one."""
-    tables = (METRICS, CONFUSION, CURVES, segment_auc(False), SCORES, _fields(level=_TEXT, range=_TEXT, run_id=_TEXT))
+    others = _fields(level=_TEXT, range=_TEXT, run_id=_TEXT)
+    tables = (METRICS, CONFUSION, CURVES, GAINS, CALIBRATION, CLASS_COUNTS, segment_auc(False), SCORES, others)
     return {field.name for table in tables for field in table} | {"run_date"}
 
 

@@ -16,7 +16,7 @@ from sparkmetrics import batches, kernel
 from sparkmetrics.columns import Keys
 from sparkmetrics.kernel import Floats, Integers
 from sparkmetrics.metrics.arithmetic import ratio
-from sparkmetrics.metrics.parts import EXACT_TYPE, exact_array, exact_total
+from sparkmetrics.metrics.pair_parts import EXACT_TYPE, exact_array, exact_total
 from sparkmetrics.metrics.steps import Steps
 from sparkmetrics.offsets import Level, level_cells
 from sparkmetrics.workers import map_partitions

@@ -34,7 +34,17 @@ def test_the_smallest_config_has_the_documented_defaults() -> None:
         "levels": None,
         "thresholds": [0.5],
         "threshold_rule": ">=",
+        "beta": [1.0],
+        "costs": None,
         "curve_points": 1000,
+        "buckets": 10,
+        "calibration_bins": 10,
+        "accuracy_weights": None,
+        "payoffs": None,
+        "top_k": [],
+        "curve_metrics": [],
+        "partial_auc": [],
+        "confidence": 0.95,
         "invalid_rows": "error",
     }
     assert job.output.save_counts
@@ -75,7 +85,7 @@ BAD = [
     (changed("columns", by="model"), ["columns.by: Input should be a valid list, found 'model'"]),
     (changed("evaluate", threshold_rule="=>"), ["evaluate.threshold_rule", "'>=' or '>'", "found '=>'"]),
     (changed("evaluate", curve_points=0), ["evaluate.curve_points must be a whole number of at least 1", "found 0"]),
-    (changed("evaluate", thresholds=[float("nan")]), ["evaluate.thresholds must be numbers, found NaN"]),
+    (changed("evaluate", thresholds=[float("nan")]), ["evaluate.thresholds must be numbers, found nan"]),
     (changed("evaluate", levels=[["sex"]]), ["evaluate.levels: 'sex' is not a segment column"]),
     (changed("evaluate", invalid_rows="ignore"), ["evaluate.invalid_rows", "'error' or 'drop'"]),
     (changed("evaluate", min_group_rows=5), ["evaluate.min_group_rows: 5 is not supported by this version"]),
@@ -98,11 +108,11 @@ def test_an_error_names_its_key_and_what_was_found(content: Any, messages: list[
 
 
 def test_all_errors_are_in_one_message() -> None:
-    content = changed("evaluate", thresholds="0.5", beta=[2.0])
+    content = changed("evaluate", thresholds="0.5", min_group_rows=2)
     content["columns"]["weigth"] = "w"
     with pytest.raises(ConfigError, match=r"has 3 error\(s\)") as error:
         config.parse(content, "job.yaml")
-    for key in ("job.yaml", "evaluate.thresholds", "evaluate.beta", "columns.weigth"):
+    for key in ("job.yaml", "evaluate.thresholds", "evaluate.min_group_rows", "columns.weigth"):
         assert key in str(error.value)
 
 

@@ -1,17 +1,28 @@
 """The measures: each formula once. Importing this package fills the registry."""
 
-from sparkmetrics.metrics import binary, probability, ranking
-from sparkmetrics.metrics.registry import SCORE, THRESHOLD, Metric, ScoreMetric, ThresholdMetric, parts, reason
+from sparkmetrics.metrics import best, binary, probability, ranking
+from sparkmetrics.metrics.parameters import Parameters
+from sparkmetrics.metrics.registry import (
+    Metric,
+    ScoreMetric,
+    ThresholdMetric,
+    parts,
+    reason,
+    score_metrics,
+    threshold_metrics,
+)
 
 __all__ = [
-    "SCORE",
-    "THRESHOLD",
     "Metric",
+    "Parameters",
     "ScoreMetric",
     "ThresholdMetric",
+    "best",
     "binary",
     "parts",
     "probability",
     "ranking",
     "reason",
+    "score_metrics",
+    "threshold_metrics",
 ]

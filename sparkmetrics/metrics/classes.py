@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from sparkmetrics.kernel import Booleans, Floats
 from sparkmetrics.metrics import binary
-from sparkmetrics.metrics.arithmetic import Number, ratio
+from sparkmetrics.metrics.arithmetic import Number, clip, ratio, square_root
 from sparkmetrics.metrics.counts import Cells
 from sparkmetrics.metrics.registry import Best, Metric
+from sparkmetrics.metrics.steps import once
 
 CLASS: dict[str, ClassMetric] = {}
 """Overall metrics of predicted classes, in the order they were registered."""
@@ -51,17 +51,17 @@ class ClassTable:
     costs: Floats | None = None
     free_diagonal: bool = True
 
-    @cached_property
+    @once
     def correct(self) -> Floats:
         """The weight of each class that is predicted right, shape (G, K)."""
         return np.diagonal(self.counts, axis1=1, axis2=2).copy()
 
-    @cached_property
+    @once
     def errors(self) -> Floats:
         """The counts without their diagonal, shape (G, K, K)."""
         return _without_diagonal(self.counts)
 
-    @cached_property
+    @once
     def cells(self) -> Cells:
         """Each class against the rest, arrays of shape (G, K).
 
@@ -76,32 +76,18 @@ class ClassTable:
             tn=_without_diagonal(outside_row).sum(axis=2),
         )
 
-    @cached_property
+    @once
     def outcomes(self) -> Cells:
         """All rows of a group as right (tp) or wrong (fp), arrays of shape (G,)."""
         none = np.zeros(len(self.counts))
         return Cells(tp=self.correct.sum(axis=1), fp=self.errors.sum(axis=(1, 2)), fn=none, tn=none)
 
-    @cached_property
+    @once
     def weight(self) -> Number:
         """The weight of each group, shape (G,)."""
         return self.outcomes.weight
 
-    @cached_property
-    def label_weights(self) -> Number:
-        """The weight of each class as a label, shape (G, K)."""
-        return self.cells.positives
-
-    @cached_property
-    def prediction_weights(self) -> Number:
-        """The weight of each class as a prediction, shape (G, K)."""
-        return self.cells.predicted_positives
-
-    def shares(self, weights: Floats) -> Number:
-        """Weights of classes, shape (G, K), over the weight of their group; NaN for a group without weight."""
-        return ratio(weights, self.weight[:, None])
-
-    @cached_property
+    @once
     def chosen_cells(self) -> Cells:
         """The cells of the classes that are averaged over."""
         c = self.cells
@@ -144,7 +130,7 @@ def micro_cells(table: ClassTable) -> Cells:
 def weighted(table: ClassTable, formula: Formula) -> Number:
     """The mean over the chosen classes by label weight, undefined values as 0; NaN where no label is of them."""
     values = _defined(formula(table.chosen_cells))
-    weights = table.label_weights[:, : table.chosen]
+    weights = table.chosen_cells.positives
     return ratio((values * weights).sum(axis=1), weights.sum(axis=1))
 
 
@@ -195,7 +181,19 @@ def class_metric(
         name = value.__name__
         purpose = (value.__doc__ or "").strip().splitlines()[0].rstrip(".")
         CLASS[name] = ClassMetric(
-            name, purpose, formula, needs, best, range, source, average, otherwise, proportion_of, value
+            name=name,
+            shown=name,
+            purpose=purpose,
+            formula=formula,
+            needs=needs,
+            best=best,
+            range=range,
+            source=source,
+            averaged=False,
+            average=average,
+            otherwise=otherwise,
+            proportion_of=proportion_of,
+            value=value,
         )
         return value
 
@@ -238,7 +236,8 @@ NO_DISAGREEMENT = "no expected disagreement"
 
 def _kappa(t: ClassTable, disagreement: Floats) -> Number:
     """1 - observed / expected disagreement; `disagreement` of shape (K, K) or (G, K, K), 0 on its diagonal."""
-    labels, predictions = t.shares(t.label_weights), t.shares(t.prediction_weights)
+    shares = t.cells.shares
+    labels, predictions = shares.positives, shares.predicted_positives
     observed = ratio((disagreement * t.counts).sum(axis=(1, 2)), t.weight)
     expected = (disagreement * labels[:, :, None] * predictions[:, None, :]).sum(axis=(1, 2))
     return 1.0 - ratio(observed, expected)
@@ -308,14 +307,12 @@ def cohen_kappa_class_costs(t: ClassTable) -> Number:
 )
 def mcc(t: ClassTable) -> Number:
     """Matthews correlation of labels and predictions; 0 where one class has all labels or all predictions."""
-    c = t.cells
-    tp, fp, fn, tn = (t.shares(cell) for cell in (c.tp, c.fp, c.fn, c.tn))
-    covariance = (tp * tn - fp * fn).sum(axis=1)
-    spreads = [
-        np.sqrt((shares * _of_others(shares)).sum(axis=1))
-        for shares in (t.shares(t.label_weights), t.shares(t.prediction_weights))
-    ]
-    return np.clip(_defined(ratio(covariance, spreads[0] * spreads[1])), -1.0, 1.0)
+    s = t.cells.shares
+    covariance = (s.tp * s.tn - s.fp * s.fn).sum(axis=1)
+    labels, predictions = (
+        square_root((shares * _of_others(shares)).sum(axis=1)) for shares in (s.positives, s.predicted_positives)
+    )
+    return clip(_defined(ratio(covariance, labels * predictions)), -1.0, 1.0)
 
 
 @class_metric(formula="sum(cost n) / W; cost 1 off the diagonal unless class_costs", best="lowest", range=(0.0, np.inf))

@@ -81,6 +81,11 @@ class Steps:
         """The number of distinct scores of each group in the range."""
         return kernel.segment_lengths(self.starts, len(self.score))
 
+    @once
+    def ends(self) -> Integers:
+        """Where each group ends: the index behind its last score."""
+        return self.starts + self.lengths
+
     def spread(self, per_group: Floats) -> Floats:
         """A value of each group, repeated for each of its scores."""
         return np.repeat(per_group, self.lengths)

@@ -5,25 +5,33 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from sparkmetrics.metrics import SCORE, THRESHOLD, Metric
+from sparkmetrics.metrics import Metric, Parameters, score_metrics, threshold_metrics
+from sparkmetrics.metrics.counts import Cells
+from sparkmetrics.metrics.parameters import Region
 
 README = Path(__file__).parents[2] / "README.md"
 BEGIN, END = "<!-- metrics: begin (generated: python -m sparkmetrics.metrics.table) -->", "<!-- metrics: end -->"
 
 
+EXAMPLES = Parameters(
+    beta=(0.5,), payoffs=Cells(1.0, -1.0, 0.0, 0.0), partial_auc=(Region("fpr", 0.0, 0.1),), top_k=(100.0,)
+)
+"""Parameters that ask for one metric of every kind."""
+
+
 def markdown() -> str:
     """One row a metric: name, purpose, formula, range, direction, undefined when, source."""
-    scores = sorted(SCORE.values(), key=lambda metric: metric.probability)
-    rows = [_row(metric) for metric in (*scores, *THRESHOLD.values())]
+    scores = sorted(score_metrics(EXAMPLES).values(), key=lambda metric: metric.probability)
+    rows = [_row(metric) for metric in (*scores, *threshold_metrics(EXAMPLES).values())]
     return "\n".join(
         ["| metric | what | formula | range | best | undefined when | source |", "|---|---|---|---|---|---|---|", *rows]
     )
 
 
 def _row(metric: Metric) -> str:
-    low, high = (f"{bound:g}" for bound in metric.range)
+    low, high = (f"{bound:g}".replace("inf", "infinity") for bound in metric.range)
     cells = (
-        f"`{metric.name}`",
+        f"`{metric.shown}`",
         metric.purpose,
         metric.formula.replace("|", "\\|"),
         f"{low} to {high}",
