@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
 
 from sparkmetrics import inspection, merging, predictions, ranges, schemas
 from sparkmetrics.columns import Keys, listed, quote
@@ -99,12 +98,7 @@ class ScoreCounts:
         """
         if not isinstance(other, ScoreCounts):
             return NotImplemented
-        mine, theirs = (StructType([f for part in schemas.key_fields(c.keys) for f in part]) for c in (self, other))
-        if (self.keys.by, mine) != (other.keys.by, theirs):
-            raise SchemaError(
-                f"These score counts do not fit together: by {listed(self.keys.by)} of {mine.simpleString()} here, "
-                f"by {listed(other.keys.by)} of {theirs.simpleString()} there."
-            )
+        schemas.check_same_keys(self.keys, other.keys, "score counts")
         both = self._counts().unionByName(other._counts())
         return self._derived(self.keys, both, weighted=self.weighted or other.weighted)
 
@@ -115,15 +109,7 @@ class ScoreCounts:
         ------
         ConfigError : a name that is not a segment column of these counts.
         """
-        unknown = [name for name in segments if name not in self.keys.segments]
-        if unknown:
-            known = listed(self.keys.segments)
-            raise ConfigError(f"roll_up: {listed(unknown)} is not a segment column. These are: {known}.")
-        names = {*self.keys.by, *segments}
-        kept = [(name, kind) for name, kind in zip(self.keys.names, self.keys.types, strict=True) if name in names]
-        keys = Keys(self.keys.by, tuple(name for name, _ in kept[len(self.keys.by) :]), tuple(kind for _, kind in kept))
-        inside = dict(zip(self.keys.names, self.keys.columns, strict=True))
-        columns = [F.col(inside[name]).alias(new) for name, new in zip(keys.names, keys.columns, strict=True)]
+        keys, columns = self.keys.rolled_up(segments)
         counts = self._counts().select(*columns, "range", *(f.name for f in schemas.SCORES))
         return self._derived(keys, counts, weighted=self.weighted)
 
@@ -139,19 +125,11 @@ class ScoreCounts:
         ------
         WriteError : the folder exists, or Spark cannot write there.
         """
-        writer = self.saved().write.mode(mode).option("parquet.block.size", ROW_GROUP_BYTES)
-        try:
-            writer.parquet(path)
-        except SPARK_ERRORS as error:
-            raise WriteError(f"Could not write {path!r}: {first_line(error)}") from error
+        write_parquet(self.saved(), path, mode)
 
     def saved(self) -> DataFrame:
         """`frame`, with what `read_score_counts` must know kept as metadata of its column `score`."""
-        note = {"sparkmetrics": {"format": FORMAT, "weighted": self.weighted}}
-        frame = self.frame
-        # A Connect session forgets the metadata of what withColumn names.
-        marked = (F.col(quote(n)).alias(n, metadata=note) if n == "score" else F.col(quote(n)) for n in frame.columns)
-        return frame.select(*marked)
+        return with_note(self.frame, "score", {"format": FORMAT, "weighted": self.weighted})
 
     def evaluate(self, **options: Any) -> Evaluation:
         """Measures of these counts; the options are those of `sparkmetrics.evaluate` from `levels` on."""
@@ -264,6 +242,32 @@ def read_score_counts(spark: SparkSession, path: str, sizing: Sizing | None = No
     return counts_of_frame(read_parquet(spark, path), path, sizing or Sizing())
 
 
+def write_parquet(frame: DataFrame, path: str, mode: str) -> None:
+    """Saves a state as Parquet. Raises WriteError where the folder exists (mode "error") or Spark cannot write."""
+    writer = frame.write.mode(mode).option("parquet.block.size", ROW_GROUP_BYTES)
+    try:
+        writer.parquet(path)
+    except SPARK_ERRORS as error:
+        raise WriteError(f"Could not write {path!r}: {first_line(error)}") from error
+
+
+def with_note(frame: DataFrame, column: str, note: Mapping[str, Any]) -> DataFrame:
+    """The frame with what the reader of a saved state must know kept as metadata of a column."""
+    kept = {"sparkmetrics": dict(note)}
+    # A Connect session forgets the metadata of what withColumn names.
+    return frame.select(
+        *(F.col(quote(n)).alias(n, metadata=kept) if n == column else F.col(quote(n)) for n in frame.columns)
+    )
+
+
+def note_of(frame: DataFrame, column: str, where: str, what: str) -> dict[str, Any]:
+    """What `with_note` kept, empty where it was lost. Raises SchemaError for a state of a later format."""
+    note: dict[str, Any] = (frame.schema[column].metadata or {}).get("sparkmetrics", {})
+    if note.get("format", FORMAT) > FORMAT:
+        raise SchemaError(f"{where!r} holds {what} of format {note['format']}; this version reads up to {FORMAT}.")
+    return note
+
+
 def read_parquet(spark: SparkSession, path: str) -> DataFrame:
     """A Parquet folder as a DataFrame. Raises DataError where Spark cannot read it."""
     try:
@@ -284,11 +288,7 @@ def counts_of_frame(frame: DataFrame, where: str, sizing: Sizing) -> ScoreCounts
             f"{where!r} does not hold score counts: expected columns by..., range, segments..., {', '.join(expected)}; "
             f"found {frame.schema.simpleString()}."
         )
-    note = (frame.schema["score"].metadata or {}).get("sparkmetrics", {})
-    if note.get("format", FORMAT) > FORMAT:
-        raise SchemaError(
-            f"{where!r} holds score counts of format {note['format']}; this version reads up to {FORMAT}."
-        )
+    note = note_of(frame, "score", where, "score counts")
     by, segments = names[: names.index("range")], names[names.index("range") + 1 : names.index("rows")]
     keys = Keys(tuple(by), tuple(segments), tuple(types[name] for name in (*by, *segments)))
     columns = [F.col(quote(name)).alias(inside) for name, inside in zip(keys.names, keys.columns, strict=True)]

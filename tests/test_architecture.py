@@ -19,7 +19,8 @@ ORDER = [
     *("errors", "kernel", "columns", "schemas", "workers", "session", "batches", "ranges"),
     *("metrics.arithmetic", "metrics.counts", "metrics.parameters", "metrics.intervals", "metrics.steps"),
     *("metrics.parts", "metrics.pair_parts", "metrics.list_parts", "metrics.registry"),
-    *("metrics.binary", "metrics.ranking", "metrics.best", "metrics.probability", "metrics", "metrics.table"),
+    *("metrics.binary", "metrics.classes", "metrics.ranking", "metrics.best", "metrics.probability"),
+    *("metrics", "metrics.table"),
     *("predictions", "inspection", "merging", "score_counts", "offsets", "options"),
     *(
         "curves",
@@ -29,6 +30,9 @@ ORDER = [
         "buckets",
         "long_rows",
         "metric_rows",
+        "class_counts",
+        "class_tables",
+        "class_metrics",
         "evaluation",
         "config",
         "tables",
@@ -125,7 +129,9 @@ def test_kernel_knows_arrays_alone() -> None:
     assert not any(i.ours for i in IMPORTS["kernel"])
 
 
-@pytest.mark.parametrize("name", [name for name in ORDER if name.split(".")[0] in ("batches", "metrics", "kernel")])
+@pytest.mark.parametrize(
+    "name", [name for name in ORDER if name.split(".")[0] in ("batches", "class_tables", "metrics", "kernel")]
+)
 def test_formulas_and_batches_need_no_spark(name: str) -> None:
     assert foreign(name) <= {"numpy", "pyarrow"}
 
