@@ -501,9 +501,10 @@ def test_states_add_up(spark: SparkSession, tmp_path: Path) -> None:
         again.roll_up(["country"])
     with pytest.raises(SchemaError, match="class counts do not fit together"):
         _ = again + rolled
+    cells = "label string, prediction string, count double, rows double"
     for name, other, message in (
         ("predictions", monday, "does not hold class counts"),
-        ("bare", spark.createDataFrame(table.toArrow()), "metadata"),
+        ("bare", spark.createDataFrame([], f"model string, day int, {cells}"), "metadata"),
     ):
         other.write.parquet(str(tmp_path / name))
         with pytest.raises(SchemaError, match=message):
