@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Column, DataFrame, SparkSession, Window, WindowSpec
 from pyspark.sql import functions as F
@@ -11,14 +11,18 @@ from pyspark.sql import functions as F
 from sparkmetrics import schemas
 from sparkmetrics.columns import Keys, level_name, quote
 from sparkmetrics.errors import SchemaError
-from sparkmetrics.offsets import Level
+from sparkmetrics.levels import Level, at_levels
 from sparkmetrics.score_counts import note_of, read_parquet, with_note, write_parquet
+
+if TYPE_CHECKING:
+    from sparkmetrics.evaluation import Evaluation
+    from sparkmetrics.predictions import Label
 
 FORMAT = 1
 """Version of the saved state."""
 
-Normalize = Literal["true", "pred", "all"] | None
-"""What the shares of `class_count_table` add up over: a label, a prediction, the group; None keeps counts."""
+NORMALIZE = {"true": ["label"], "pred": ["prediction"], "all": []}
+"""What the shares of `class_count_table` are of: rows of one label, of one prediction, of the group."""
 
 SPLIT = 2.0**27 + 1.0
 """Splits a double into two halves of 26 bits (Veltkamp 1968)."""
@@ -90,6 +94,22 @@ class ClassCounts:
         """
         write_parquet(self.table(), path, mode)
 
+    def evaluate(self, positive: Label = 1, **options: Any) -> Evaluation:
+        """Measures of these counts; one action looks for the classes.
+
+        Parameters
+        ----------
+        positive : the positive class, where there are two.
+        options : those of `sparkmetrics.evaluate` from `levels` on.
+        """
+        from sparkmetrics.evaluation import Evaluation  # the state knows its reader here alone
+        from sparkmetrics.options import Options
+        from sparkmetrics.states import States, positive_class, seen_classes
+
+        checked = Options.make(self.keys, **options)
+        found = positive_class(seen_classes(self, checked.classes), positive)
+        return Evaluation(States(self.keys, classes=self, positive=found), checked)
+
 
 def class_counts_of(clean: DataFrame, keys: Keys, weighted: bool) -> ClassCounts:
     """Class counts of clean predictions.
@@ -146,7 +166,7 @@ def counts_of_frame(frame: DataFrame, where: str) -> ClassCounts:
     return ClassCounts(keys, frame.select(*columns, *expected), weighted=bool(note["weighted"]))
 
 
-def at_levels(counts: ClassCounts, levels: Sequence[Level]) -> DataFrame:
+def counts_at_levels(counts: ClassCounts, levels: Sequence[Level]) -> DataFrame:
     """The counts of every group: keys, `level` (its name), `label`, `prediction`, `count`, `rows`.
 
     Parameters
@@ -156,21 +176,16 @@ def at_levels(counts: ClassCounts, levels: Sequence[Level]) -> DataFrame:
     """
     keys = counts.keys
     names = [level_name([keys.segments[i] for i in level]) for level in levels]
-    leveled = counts.frame.withColumn("level", F.explode(F.array(*map(F.lit, names))))
-    segments = []
-    for position, column in enumerate(keys.segment_columns):
-        using = [name for name, level in zip(names, levels, strict=True) if position in level]
-        segments.append(F.when(F.col("level").isin(using), F.col(column)).alias(column))
-    leveled = leveled.select(*keys.by_columns, "level", *segments, *(f.name for f in schemas.CLASS_STATE))
+    leveled = at_levels(counts.frame, keys, levels, names)
     return _pooled(leveled, [*keys.by_columns, "level", *keys.segment_columns])
 
 
-def class_count_table(leveled: DataFrame, keys: Keys, normalize: Normalize = None) -> DataFrame:
+def class_count_table(leveled: DataFrame, keys: Keys, normalize: str | None = None) -> DataFrame:
     """The public table of class counts: keys, `level`, `label`, `prediction`, `count`; pairs that do not occur are out.
 
     Parameters
     ----------
-    leveled : what `at_levels` gives.
+    leveled : what `counts_at_levels` gives.
     keys : its key columns.
     normalize : makes shares of the counts: "true" of those with the same label, "pred" of those with the same
         prediction, "all" of the group's (scikit-learn's `confusion_matrix`).
@@ -178,8 +193,7 @@ def class_count_table(leveled: DataFrame, keys: Keys, normalize: Normalize = Non
     group = [*keys.by_columns, "level", *keys.segment_columns]
     count = F.col("count")
     if normalize is not None:
-        within = {"true": ["label"], "pred": ["prediction"], "all": []}[normalize]
-        count = count / _sum("count", Window.partitionBy(*group, *within))
+        count = count / _sum("count", Window.partitionBy(*group, *NORMALIZE[normalize]))
     return leveled.where(F.col("count") > 0).select(*group, "label", "prediction", count.alias("count"))
 
 

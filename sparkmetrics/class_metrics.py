@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
 from sparkmetrics import batches, kernel, schemas
@@ -21,9 +22,6 @@ from sparkmetrics.metrics.classes import CLASS, CLASS_REASONS, ClassMetric
 from sparkmetrics.metrics.counts import Cells
 from sparkmetrics.metrics.registry import ThresholdMetric, reason
 from sparkmetrics.workers import map_partitions
-
-MAX_CLASSES = 2_000
-"""Most classes that can be evaluated: a group of so many has 4,000,000 cells."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +60,7 @@ def class_metric_table(
 
     Parameters
     ----------
-    leveled : what `class_counts.at_levels` gives.
+    leveled : what `class_counts.counts_at_levels` gives.
     keys : its key columns.
     metrics, classes, class_costs, positive, z : as in `ClassTask`.
 
@@ -86,6 +84,27 @@ def class_metric_table(
     fields = [StructField(name, cells.schema[name].dataType) for name in group]
     schema = StructType([*fields, *schemas.METRICS])
     return map_partitions(cells, partial(class_metric_rows, task=task), schema)
+
+
+def cells_of_class(leveled: DataFrame, keys: Keys, positive: str) -> DataFrame:
+    """Confusion counts of a predicted class: keys, `level`, `threshold` (NULL), `tp`, `fp`, `fn`, `tn`.
+
+    Parameters
+    ----------
+    leveled : what `class_counts.counts_at_levels` gives.
+    keys : its key columns.
+    positive : the class; all others are negative.
+    """
+    is_label, is_prediction = F.col("label") == positive, F.col("prediction") == positive
+    cells = {
+        "tp": is_label & is_prediction,
+        "fp": ~is_label & is_prediction,
+        "fn": is_label & ~is_prediction,
+        "tn": ~is_label & ~is_prediction,
+    }
+    sums = (F.sum(F.when(where, F.col("count")).otherwise(0.0)).alias(name) for name, where in cells.items())
+    counted = leveled.groupBy(*group_columns(keys)).agg(*sums)
+    return counted.withColumn("threshold", F.lit(None).cast("double"))
 
 
 def class_metric_rows(rows: Iterator[pa.RecordBatch], task: ClassTask) -> Iterator[pa.RecordBatch]:

@@ -35,8 +35,8 @@ from sparkmetrics.metrics.parts import Part
 from sparkmetrics.metrics.steps import Offsets, Steps
 
 GROUPS, POINTS, PAIRS, VERSUS = "groups", "points", "pairs", "versus"
-"""What a pass can emit: contributions of each (group, range), points of curves, wins of pairs of segments, wins over the
-negatives of each label."""
+"""What a pass can emit: contributions of each (group, range), points of curves, wins of pairs of segments, and wins
+over the negatives of each label."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Class probabilities -> the long table of metrics: one-vs-rest, one-vs-one, top-k, log loss, Brier. All in one plan."""
+"""Class probabilities -> the long table of metrics: one-vs-rest, one-vs-one, top-k, log loss, Brier, in one plan."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NO_CELLS = CellsAt("cells", ())
 
 
 @dataclass(frozen=True)
-class ClassTask:
+class ProbabilityTask:
     """What to evaluate of class probabilities.
 
     Attributes
@@ -66,7 +66,7 @@ class ClassTask:
         return (*parts([*self.averaged, *self.pooled]).values(), NO_CELLS)
 
 
-def scan_classes(task: ClassTask) -> DataFrame:
+def scan_classes(task: ProbabilityTask) -> DataFrame:
     """The one pass over the scores of all classes; `probability_metrics` reads it more than once, so persist it."""
     by_class = [(*level, len(task.keys.segments)) for level in task.levels]
     return scan(
@@ -79,7 +79,7 @@ def scan_classes(task: ClassTask) -> DataFrame:
     )
 
 
-def probability_metrics(found: DataFrame, task: ClassTask) -> DataFrame:
+def probability_metrics(found: DataFrame, task: ProbabilityTask) -> DataFrame:
     """The long table of metrics of class probabilities.
 
     Parameters
@@ -99,6 +99,8 @@ def probability_metrics(found: DataFrame, task: ClassTask) -> DataFrame:
     together = combined.where(F.col("level").isin(list(task.names))).withColumn("rows", F.col("rows") / classes)
     class_rows = _rows(of_classes, task.averaged, task).withColumn("class", F.col(column))
     micro = _rows(together, task.averaged, task).withColumn("average", F.lit("micro"))
+    # A row's scores are not independent of one another, which DeLong's interval takes them to be.
+    micro = micro.withColumns(_nothing("lower", "upper"))
     whole = _rows(together, task.pooled, task)
     against = _renamed(found.where(F.col("kind") == VERSUS), task)
     tables = [
@@ -111,7 +113,7 @@ def probability_metrics(found: DataFrame, task: ClassTask) -> DataFrame:
     return reduce(DataFrame.unionByName, (table.select(*columns) for table in tables))
 
 
-def _renamed(frame: DataFrame, task: ClassTask) -> DataFrame:
+def _renamed(frame: DataFrame, task: ProbabilityTask) -> DataFrame:
     """Rows of the levels that have `class`, under the names they have without."""
     pairs = zip(task.class_names, task.names, strict=True)
     table = F.create_map(*(F.lit(text) for pair in pairs for text in pair))
@@ -119,7 +121,7 @@ def _renamed(frame: DataFrame, task: ClassTask) -> DataFrame:
     return of_classes.withColumn("level", F.element_at(table, F.col("level")))
 
 
-def _rows(frame: DataFrame, metrics: Sequence[ScoreMetric], task: ClassTask) -> DataFrame:
+def _rows(frame: DataFrame, metrics: Sequence[ScoreMetric], task: ProbabilityTask) -> DataFrame:
     return metric_table(frame, task.state.counts.keys, metrics, (), NO_CELLS, task.parameters.confidence)
 
 
@@ -155,9 +157,8 @@ def _averages(class_rows: DataFrame, keys: Keys) -> DataFrame:
 def _average(name: str) -> Column:
     items = F.col(name)
     undefined = F.get(F.filter(items, lambda c: c["reason"].isNotNull()), F.lit(0))
-    why = F.when(
-        undefined.isNotNull(), F.concat(undefined["reason"], F.lit(" (class "), undefined["class"], F.lit(")"))
-    )
+    blame = F.concat(undefined["reason"], F.lit(" (class "), undefined["class"], F.lit(")"))
+    why = F.when(undefined.isNotNull(), blame)
     why = F.when(F.size(items) == 0, F.lit("no weight")).otherwise(why)
     if name == "macro":
         value = _in_order(items, "value") / F.size(items)
@@ -216,7 +217,7 @@ def _one_vs_one(against: DataFrame, of_classes: DataFrame, keys: Keys, column: s
     return table.withColumns(_nothing("class", "threshold", "lower", "upper", "positives", "negatives"))
 
 
-def _top_k(task: ClassTask) -> list[DataFrame]:
+def _top_k(task: ProbabilityTask) -> list[DataFrame]:
     """The share of rows whose true class is among the K most likely ones."""
     keys, parameters = task.keys, task.parameters
     tops = [int(k) for k in parameters.top_k if float(k).is_integer()]

@@ -10,12 +10,11 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from sparkmetrics import inspection, merging, predictions, ranges, schemas
-from sparkmetrics.columns import Keys, listed, quote
-from sparkmetrics.errors import SPARK_ERRORS, ConfigError, DataError, SchemaError, WriteError, first_line
+from sparkmetrics import merging, ranges, schemas
+from sparkmetrics.columns import Keys, quote
+from sparkmetrics.errors import SPARK_ERRORS, DataError, SchemaError, WriteError, first_line
 from sparkmetrics.inspection import RowCounts
 from sparkmetrics.merging import Merged
-from sparkmetrics.predictions import Label
 from sparkmetrics.ranges import Plan, Sizing
 
 if TYPE_CHECKING:
@@ -26,8 +25,6 @@ FORMAT = 1
 
 ROW_GROUP_BYTES = 16 * 1024 * 1024
 """Parquet row groups of saved counts: a reader unpacks one at a time, and packed counts grow many times over."""
-
-INVALID_ROWS = ("error", "drop")
 
 
 class ScoreCounts:
@@ -135,8 +132,9 @@ class ScoreCounts:
         """Measures of these counts; the options are those of `sparkmetrics.evaluate` from `levels` on."""
         from sparkmetrics.evaluation import Evaluation  # the state knows its reader here alone
         from sparkmetrics.options import Options
+        from sparkmetrics.states import States
 
-        return Evaluation(self, Options.make(self.keys, **options))
+        return Evaluation(States(self.keys, scores=self), Options.make(self.keys, **options))
 
     def unpersist(self) -> None:
         """Frees what the cluster keeps of these counts; they are made again when needed."""
@@ -156,73 +154,6 @@ class ScoreCounts:
         tuples = ranges.sampled_counts(self._source, self.keys, self.sizing)
         sample = ranges.collect_sample(tuples, self.keys, self.sizing, [])
         return ranges.plan(sample, self.sizing, ranges.shuffle_partitions(self._source))
-
-
-def score_counts(
-    frame: DataFrame,
-    *,
-    by: Sequence[str] = (),
-    segments: Sequence[str] = (),
-    label: str,
-    score: str | None = None,
-    scores: Mapping[str, str] | None = None,
-    weight: str | None = None,
-    positive: Label = 1,
-    invalid_rows: str = "error",
-    sizing: Sizing | None = None,
-) -> ScoreCounts:
-    """Score counts of a prediction table: all that any binary measure needs, and they add up.
-
-    One action runs at once: it takes a sample of the scores and counts bad rows by reason. The rest is lazy.
-
-    Parameters
-    ----------
-    frame : prediction table, one row per scored example.
-    by : columns whose tuples are never pooled (model, version, ...): strings, numbers, booleans, dates, timestamps.
-    segments : columns that divide the population of one `by` tuple; of the same types.
-    label : column of labels: boolean, numeric or string.
-    score : column of scores: double, float, integer, decimal, boolean, or a vector or array whose element 1 it is.
-    scores : instead of `score`, {model: score column} of a wide table; `model` joins `by`.
-    weight : column of weights, finite and not negative; None counts each row once.
-    positive : the label that is positive (default 1 or True).
-    invalid_rows : what happens to rows whose label, score or weight is null or NaN: "error" or "drop".
-    sizing : how work is cut into tasks; never changes a result.
-
-    Returns
-    -------
-    ScoreCounts
-
-    Raises
-    ------
-    SchemaError : a column is missing, ambiguous, or of a type that does not fit.
-    ConfigError : arguments that do not fit together.
-    DataError : no rows; bad rows under "error"; weights that are negative or above 1e100; labels that are not two of
-        which one is `positive`.
-    """
-    if invalid_rows not in INVALID_ROWS:
-        raise ConfigError(f"invalid_rows must be one of {listed(INVALID_ROWS)}, found {invalid_rows!r}.")
-    sizing = sizing or Sizing()
-    clean = predictions.clean(
-        frame,
-        by=by,
-        segments=segments,
-        label=label,
-        score=score,
-        scores=scores,
-        weight=weight,
-        positive=positive,
-        reserved=schemas.reserved_names(),
-    )
-    plan, row_counts = inspection.inspect(clean, sizing, invalid_rows)
-    return ScoreCounts(
-        clean.keys,
-        clean.good,
-        weighted=clean.weighted,
-        of_predictions=True,
-        sizing=sizing,
-        plan=plan,
-        row_counts=row_counts,
-    )
 
 
 def read_score_counts(spark: SparkSession, path: str, sizing: Sizing | None = None) -> ScoreCounts:
