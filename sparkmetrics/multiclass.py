@@ -15,10 +15,10 @@ from sparkmetrics.columns import Keys, level_name
 from sparkmetrics.evaluator import GROUPS, VERSUS
 from sparkmetrics.levels import Level, at_levels
 from sparkmetrics.metric_rows import metric_table
-from sparkmetrics.metrics import Parameters, ScoreMetric, parts, score_metrics
+from sparkmetrics.metrics import Parameters, ScoreMetric, parts, reason, score_metrics
 from sparkmetrics.metrics.intervals import quantile, wilson
 from sparkmetrics.metrics.list_parts import CellsAt
-from sparkmetrics.metrics.multiclass import POOLED
+from sparkmetrics.metrics.multiclass import POOLED, ROC_AUC_OVO, TOP_K_ACCURACY
 from sparkmetrics.metrics.pair_parts import exact_total
 from sparkmetrics.metrics.parts import Part
 from sparkmetrics.passes import scan
@@ -210,8 +210,8 @@ def _one_vs_one(against: DataFrame, of_classes: DataFrame, keys: Keys, column: s
     table = aucs.select(
         *group,
         "rows",
-        F.lit("roc_auc_ovo").alias("metric"),
-        F.when(~enough, F.lit("fewer than two classes")).alias("reason"),
+        F.lit(ROC_AUC_OVO.name).alias("metric"),
+        F.when(~enough, F.lit(reason(ROC_AUC_OVO.needs[0]))).alias("reason"),
         F.inline(rows),
     )
     return table.withColumns(_nothing("class", "threshold", "lower", "upper", "positives", "negatives"))
@@ -238,7 +238,7 @@ def _top_k(task: ProbabilityTask) -> list[DataFrame]:
         value = F.when(some, F.col(f"top{k}") / F.col("weight"))
         lower, upper = wilson(value, F.col("weight"), quantile(parameters.confidence))
         return F.struct(
-            F.lit(f"top_k_accuracy_{k}").alias("metric"),
+            F.lit(f"{TOP_K_ACCURACY.name}_{k}").alias("metric"),
             value.alias("value"),
             F.when(F.col("whole"), lower).alias("lower"),
             F.when(F.col("whole"), upper).alias("upper"),

@@ -12,7 +12,7 @@ from sparkmetrics.metrics.arithmetic import Number, ratio
 from sparkmetrics.metrics.counts import Totals
 from sparkmetrics.metrics.parts import Sum
 from sparkmetrics.metrics.probability import CLIP, SQUARED_ERRORS
-from sparkmetrics.metrics.registry import ScoreMaker, score_metric
+from sparkmetrics.metrics.registry import Metric, ScoreMaker, score_metric
 from sparkmetrics.metrics.steps import Steps
 
 POOLED: list[ScoreMaker] = []
@@ -49,3 +49,29 @@ def log_loss(label_losses: Number, totals: Totals) -> Number:
 def brier(squared_errors: Number, totals: Totals) -> Number:
     """Mean squared distance of the probabilities from the label, summed over classes."""
     return ratio(squared_errors, totals.positives)
+
+
+ROC_AUC_OVO = Metric(
+    name="roc_auc_ovo",
+    shown="roc_auc_ovo",
+    purpose="Mean AUC of one class against each other, by the probability of the one",
+    formula="mean over ordered pairs (i, j) of classes that occur of A(i, j), the AUC of the score of i on the rows of i "
+    "and j; macro, or weighted by t_i + t_j",
+    needs=("second_class",),
+    best="highest",
+    range=(0.0, 1.0),
+    source="Hand and Till 2001",
+    averaged=True,
+)
+
+TOP_K_ACCURACY = Metric(
+    name="top_k_accuracy",
+    shown="top_k_accuracy_K",
+    purpose="Share of rows whose label is among the K most likely classes",
+    formula="weight of rows whose label has rank <= K / W; of equals the class that stands first ranks higher",
+    needs=("weight",),
+    best="highest",
+    range=(0.0, 1.0),
+    source="",
+    averaged=False,
+)

@@ -105,6 +105,11 @@ class ScoreMetric(Metric):
     probability: bool
     interval: Interval | None
 
+    def undefined_when(self) -> str:
+        """The undefined cases as a phrase, scores that are no probabilities among them."""
+        outside = ["scores outside [0, 1]"] if self.probability else []
+        return ", or ".join([reason(need) for need in self.needs] + outside)
+
     @property
     def parts(self) -> tuple[Part, ...]:
         """What the metric and its interval are made from."""
