@@ -55,7 +55,7 @@ ROC_AUC_OVO = Metric(
     name="roc_auc_ovo",
     shown="roc_auc_ovo",
     purpose="Mean AUC of one class against each other, by the probability of the one",
-    formula="mean over ordered pairs (i, j) of classes that occur of A(i, j), the AUC of the score of i on the rows of i "
+    formula="mean over ordered pairs (i, j) of classes that occur of A(i, j), the AUC of score i on rows of i "
     "and j; macro, or weighted by t_i + t_j",
     needs=("second_class",),
     best="highest",
