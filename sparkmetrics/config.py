@@ -28,6 +28,9 @@ NOT_YET: dict[str, dict[str, Any]] = {
 }
 """Keys of the config whose features this version lacks, with the only value it takes for them."""
 
+ClassKey = str | int | float | bool
+"""A class as YAML has it."""
+
 
 class Section(BaseModel):
     """A part of the config; an unknown key is an error."""
@@ -61,7 +64,7 @@ class ColumnsSection(Section):
     score: str | None = None
     scores: dict[str, str] | None = None
     prediction: str | None = None
-    probabilities: str | dict[str, str] | list[str] | None = None
+    probabilities: str | dict[ClassKey, str] | list[str] | None = None
     weight: str | None = None
 
     @model_validator(mode="after")
@@ -81,8 +84,8 @@ class EvaluateSection(Section):
     curve_points: int | None = 1000
     buckets: int = 10
     calibration_bins: int = 10
-    classes: list[str | int | float | bool] | None = None
-    class_costs: dict[str | int | bool, dict[str | int | bool, float]] | None = None
+    classes: list[ClassKey] | None = None
+    class_costs: dict[ClassKey, dict[ClassKey, float]] | None = None
     accuracy_weights: dict[str, float] | None = None
     payoffs: dict[str, float] | None = None
     top_k: list[int | float | str] = Field(default_factory=list)
@@ -119,7 +122,7 @@ class Config(Section):
 
     def sha256(self) -> str:
         """A fingerprint of what the config says, whatever its layout."""
-        return hashlib.sha256(json.dumps(self.model_dump(), sort_keys=True).encode()).hexdigest()
+        return hashlib.sha256(json.dumps(self.model_dump(mode="json"), sort_keys=True).encode()).hexdigest()
 
 
 def load(path: str | Path) -> Config:

@@ -169,7 +169,8 @@ def seen_classes(counts: ClassCounts, classes: Sequence[object] | None) -> set[s
 def positive_class(seen: set[str], positive: Label, scored: bool = False) -> str | None:
     """The positive class of two; None where there are more, or where none of them is positive."""
     name = class_name(positive)
-    if not seen & {"0", "1"} and seen & {"true", "false"}:
-        name = class_name(bool(positive)) if not isinstance(positive, str) else name
+    if not isinstance(positive, str) and positive in (0, 1):
+        words = seen & {"true", "false"} and not seen & {"0", "1"}
+        name = class_name(bool(positive)) if words else class_name(int(positive))
     two = len(seen) <= 2 and (name in seen or any(seen <= pair and name in pair for pair in TWO_CLASSES))
     return name if two or scored else None

@@ -81,6 +81,20 @@ def test_the_fingerprint_depends_on_content_and_not_on_layout() -> None:
     assert config.parse(SMALLEST).sha256() != config.parse(changed("columns", label="z")).sha256()
 
 
+def test_classes_are_whatever_yaml_makes_of_them() -> None:
+    text = """
+predictions: {path: data}
+columns: {label: y, probabilities: {0: p0, 1: p1, 2.5: p2, other: p3}}
+evaluate: {classes: [0, 1, 2.5, other], class_costs: {0: {1: 5, other: 1}, "1": {2.5: 0.5}}}
+output: {path: results}
+"""
+    job = config.parse(yaml.safe_load(text))
+    assert job.columns.probabilities == {0: "p0", 1: "p1", 2.5: "p2", "other": "p3"}
+    assert job.evaluate.classes == [0, 1, 2.5, "other"]
+    assert job.evaluate.class_costs == {0: {1: 5.0, "other": 1.0}, "1": {2.5: 0.5}}
+    assert len(job.sha256()) == 64
+
+
 BAD = [
     (changed("evaluate", thresolds=[0.5]), ["evaluate.thresolds: unknown key; did you mean 'thresholds'?"]),
     (SMALLEST | {"ouput": {}}, ["ouput: unknown key; did you mean 'output'?"]),

@@ -154,6 +154,38 @@ def test_dropped_rows_are_counted_by_reason(spark: SparkSession, job: Job, tmp_p
     assert (run.rows_read, run.rows_used, dict(run.rows_dropped)) == (5, 4, {"null score": 1})
 
 
+def test_predicted_classes_and_probabilities(spark: SparkSession, job: Job, tmp_path: Path) -> None:
+    """Two classes and three; the costs of classes under numbers and texts."""
+    rows = [(0, 0, 0.75, 0.25, 0.0), (1, 1, 0.25, 0.5, 0.25), (1, 0, 0.5, 0.25, 0.25), (1, None, 0.5, 0.25, 0.25)]
+    source, results = str(tmp_path / "classes"), str(tmp_path / "results")
+    spark.createDataFrame(rows, "y int, guess int, p0 double, p1 double, p2 double").write.parquet(source)
+    costs = {0: {1: 5}, "1": {0: 2.5}}
+    for classes in (2, 3):
+        probabilities = {k: f"p{k}" for k in range(3)} if classes == 3 else None
+        code, _ = job(
+            predictions={"path": source, "filter": None},
+            columns={"by": [], "segments": [], "score": None, "prediction": "guess", "probabilities": probabilities},
+            evaluate={"classes": list(range(classes)), "class_costs": costs, "top_k": [2], "invalid_rows": "drop"},
+        )
+        assert code == cli.DONE
+        run = spark.read.parquet(f"{results}/runs").orderBy(F.desc("finished_at")).first()
+        assert run is not None
+        assert (run["rows_read"], run["rows_used"], run["rows_dropped"]) == (4, 3, {"null prediction": 1})
+        assert set(run["tables"]) == {"metrics", "class_counts", "confusion"}
+        found = {
+            row["metric"]: row["value"]
+            for row in sm.read_results(spark, results, "metrics", DAY)
+            .where("class is null and average is null")
+            .collect()
+        }
+        assert (found["accuracy"], found["empirical_risk"]) == pytest.approx((2 / 3, 2.5 / 3))
+        assert found.get("top_k_accuracy_2") == (1.0 if classes == 3 else None)
+        counts = sm.read_results(spark, results, "class_counts", DAY).select("label", "prediction", "count").collect()
+        assert sorted(map(tuple, counts)) == [("0", "0", 1.0), ("1", "0", 1.0), ("1", "1", 1.0)]
+        (cells,) = sm.read_results(spark, results, "confusion", DAY).collect()
+        assert (cells["threshold"], cells["tp"], cells["fp"], cells["fn"], cells["tn"]) == (None, 1, 0, 1, 1)
+
+
 BAD = {
     "missing column": ({"columns": {"score": "q"}}, ["score column 'q' is not in the table", "'p'"]),
     "third label": ({"columns": {"label": "label3"}}, ["'label3' has more than two labels", "'0', '1', '2'"]),

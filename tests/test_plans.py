@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -98,6 +99,48 @@ def test_evaluate_is_one_action_and_tables_are_lazy(spark: SparkSession, actions
     assert actions() - before == 1
     found[0].collect()
     assert actions() - before == 2
+
+
+def class_aucs(label: np.ndarray, probability: np.ndarray) -> tuple[np.ndarray, float]:
+    """The AUC of each class against the rest, and the mean of those of all ordered pairs of classes."""
+    size = probability.shape[1]
+    count = np.bincount(label, minlength=size)
+    against = np.zeros((size, size))
+    for k in range(size):
+        mine = np.sort(probability[label == k, k])
+        above = len(mine) - np.searchsorted(mine, probability[:, k], side="right")
+        tied = len(mine) - above - np.searchsorted(mine, probability[:, k], side="left")
+        wins = np.bincount(label, above + tied / 2, size)
+        against[k] = np.where(np.arange(size) == k, 0.0, wins)
+    rest = against.sum(axis=1) / (count * (len(label) - count))
+    pairs = against / np.outer(count, count)
+    return rest, float(pairs.sum() / (size * (size - 1)))
+
+
+@pytest.mark.slow
+def test_a_hundred_classes_are_one_plan(spark: SparkSession, actions: Callable[[], int]) -> None:
+    """No action and no exchange for a class: a hundred of them take as many as three."""
+    taken, shuffles = [], []
+    for rows, classes in ((300, 3), (20_000, 100)):
+        rng = np.random.default_rng(classes)
+        label, probability = rng.integers(0, classes, rows), rng.dirichlet(np.ones(classes), rows)
+        frame = spark.createDataFrame(pa.table({"y": label, "p": list(probability)}))
+        before = actions()
+        evaluation = sm.evaluate(frame, label="y", probabilities="p", classes=range(classes))
+        metrics = evaluation.metrics()
+        plan = plan_of(metrics)
+        found = {(row["metric"], row["average"], row["class"]): row["value"] for row in metrics.collect()}
+        taken.append(actions() - before)
+        shuffles.append(exchanges(plan))
+        for forbidden in ("SinglePartition", "CartesianProduct", "BroadcastNestedLoopJoin"):
+            assert forbidden not in plan
+        rest, pairs = class_aucs(label, probability)
+        assert [found["roc_auc", None, str(k)] for k in range(classes)] == pytest.approx(rest, rel=0, abs=1e-12)
+        assert found["roc_auc", "macro", None] == pytest.approx(rest.mean(), rel=0, abs=1e-12)
+        assert found["roc_auc_ovo", "macro", None] == pytest.approx(pairs, rel=0, abs=1e-12)
+        assert found["accuracy", None, None] == np.mean(np.argmax(probability, axis=1) == label)
+    assert taken[0] == taken[1]
+    assert shuffles[0] == shuffles[1]
 
 
 MILLIONS = 5_000_000
