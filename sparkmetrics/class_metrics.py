@@ -134,15 +134,18 @@ def _metrics_of_batch(batch: Batch, table: pa.Table, task: ClassTask) -> Iterato
             yield groups.of_values(metric.name, macro, [no_weight], average="macro")
             yield groups.of_values(metric.name, micro, [no_weight, *missing(metric, summed)], average="micro")
             yield groups.of_values(metric.name, weighted, [no_weight, unlabelled], average="weighted")
+    of_two = {}
     if task.positive is not None:
+        # Costs of classes, where they are given, go before those of cells.
+        priced = set() if task.class_costs is None else {classes.empirical_risk.__name__}
+        of_two = {name: metric for name, metric in task.metrics.items() if name not in priced}
         cells = _cells_of_class(batch, task.positive)
         of_positive = replace(groups, common={**groups.common, **_weights(cells)})
-        for metric in task.metrics.values():
+        for metric in of_two.values():
             yield of_positive.of_cells(metric, cells, [no_weight])
     for overall in CLASS.values():
-        repeated = task.positive is not None and overall.name in task.metrics
         costless = task.class_costs is None and "free_diagonal" in overall.needs
-        if not repeated and not costless:
+        if overall.name not in of_two and not costless:
             yield _of_class_metric(groups, overall, batch)
 
 

@@ -29,12 +29,9 @@ has the value, and `unused` why one of its values is not expected here.
 """
 
 ELSEWHERE = {
-    "B030": "test_one_class_has_four_cells",
-    "B031": "test_one_class_has_four_cells",
     "B033": "test_everything_wrong_is_no_perfect_f1",
     "B034": "test_one_class_has_no_kappa",
     "B035": "test_products_past_32_bits",
-    "B037": "test_products_past_32_bits",
     "B040": "test_weighted_kappa_with_an_unused_class",
     "B043": "test_millions_and_billions_of_rows",
     "B047": "test_weights_below_zero_or_infinite_are_errors_under_any_policy",

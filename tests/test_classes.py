@@ -301,6 +301,8 @@ def test_class_costs() -> None:
     )
     assert overall(found, "cohen_kappa_class_costs") == exactly([1 - 11 / 25 / (expected / 625)])
     assert ("cohen_kappa_class_costs", None, None) not in of_counts(counts)
+    assert overall(of_counts(counts, class_costs=costs, positive="a"), "empirical_risk") == exactly([11 / 25])
+    assert overall(of_counts(counts, positive="a"), "empirical_risk") == exactly([(1 + 2) / 25])
     risky = of_counts(counts, class_costs={"a": {"a": 1.0, "b": 2.0}})
     assert overall(risky, "empirical_risk") == exactly([(4 + 2) / 25])
     assert risky["cohen_kappa_class_costs", None, None]["reason"] == "class_costs is not 0 on the diagonal"
