@@ -377,9 +377,10 @@ def test_partitions_and_ranges_change_no_value(spark: SparkSession, weighted: bo
     ranges = many.states.probabilities.counts.merged.frame.select("range").distinct().count()
     assert ranges > 8  # fewer than asked for, since ties are not cut
     found = tables(many, names)
-    if weighted:
-        assert_close(found, expected, relative=COUNTS)
-    else:
+    assert_close(found, expected, relative=COUNTS)
+    if not weighted:  # the bounds of DeLong's intervals are only as close as that
+        for side in (found, expected):
+            side["metrics"] = side["metrics"].drop_columns(["lower", "upper"])
         assert_same_bits(found, expected)
     metrics = expected["metrics"].to_pylist()
     assert {row["level"] for row in metrics} == {"total", "day", "sex", "day,sex"}
