@@ -64,7 +64,7 @@ def _segment(row: Any) -> str:
 
 def total_table(metrics: pd.DataFrame) -> pd.DataFrame:
     """One row a measure of the total, one column a model."""
-    total = metrics[metrics.level == "total"].set_index(["metric", "model"])
+    total = metrics[metrics.level == "total"].set_index(["metric", "model"]).sort_index()
 
     def text(name: str, model: str) -> str:
         """The value, and what stands beside it: an interval, or the threshold where it is reached."""
