@@ -1,5 +1,7 @@
 """Exact evaluation of classifiers where the predictions are: every segment, every roll-up and the total, on Spark."""
 
+from sparkmetrics.api import class_counts, evaluate, score_counts
+from sparkmetrics.class_counts import ClassCounts, read_class_counts
 from sparkmetrics.errors import (
     ConfigError,
     DataError,
@@ -8,14 +10,15 @@ from sparkmetrics.errors import (
     SparkMetricsWarning,
     WriteError,
 )
-from sparkmetrics.evaluation import Evaluation, evaluate
+from sparkmetrics.evaluation import Evaluation
 from sparkmetrics.ranges import Sizing
-from sparkmetrics.score_counts import ScoreCounts, read_score_counts, score_counts
+from sparkmetrics.score_counts import ScoreCounts, read_score_counts
 from sparkmetrics.tables import read_results
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "ClassCounts",
     "ConfigError",
     "DataError",
     "Evaluation",
@@ -25,7 +28,9 @@ __all__ = [
     "SparkMetricsError",
     "SparkMetricsWarning",
     "WriteError",
+    "class_counts",
     "evaluate",
+    "read_class_counts",
     "read_results",
     "read_score_counts",
     "score_counts",

@@ -7,20 +7,21 @@ import logging
 import platform
 import sys
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import date, datetime, timezone
 
 import numpy
 import pyarrow
 import pyspark
-from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from sparkmetrics import __version__, config, session, tables
 from sparkmetrics.errors import ConfigError, DataError, SchemaError, SparkMetricsError
 from sparkmetrics.evaluation import Evaluation
 from sparkmetrics.options import Options
-from sparkmetrics.score_counts import counts_of_frame, read_parquet, score_counts
+from sparkmetrics.score_counts import counts_of_frame, read_parquet
+from sparkmetrics.states import read_states
 from sparkmetrics.tables import Run
 
 DONE, FAILED, BAD_INPUT = 0, 1, 2
@@ -85,30 +86,26 @@ def evaluate(config_path: str, run_date: date) -> str:
     log.info("run %s: evaluate %s with %s", run.run_id, run_date, config_path)
     spark = session.get_session()
     predictions = tables.read_predictions(spark, job.predictions)
-    counts = score_counts(predictions, **job.columns.model_dump(), invalid_rows=job.evaluate.invalid_rows)
-    rows = counts.row_counts
+    states = read_states(
+        predictions,
+        **job.columns.model_dump(),
+        classes=job.evaluate.classes,
+        invalid_rows=job.evaluate.invalid_rows,
+    )
+    rows = states.row_counts
     assert rows is not None
     log.info("run %s: %d rows read, %d used, dropped %s", run.run_id, rows.read, rows.used, dict(rows.dropped) or 0)
     root, written = job.output.path, {}
-    if job.output.save_counts:
+    if job.output.save_counts and states.scores is not None:
         # What is evaluated is what was saved, so that a lost executor cannot make the two differ.
-        saved = counts.saved().withColumn("run_id", F.lit(run.run_id))
+        saved = states.scores.saved().withColumn("run_id", F.lit(run.run_id))
         written["score_counts"] = tables.write_day(saved, root, "score_counts", run_date)
         path = tables.day_path(root, "score_counts", run_date)
-        counts = counts_of_frame(read_parquet(spark, path), path, counts.sizing)
-    options = Options.make(counts.keys, **job.evaluate.model_dump(exclude={"invalid_rows"}))
-    evaluation = Evaluation(counts, options, run.run_id)
+        states = replace(states, scores=counts_of_frame(read_parquet(spark, path), path, states.scores.sizing))
+    options = Options.make(states.keys, **job.evaluate.model_dump(exclude={"invalid_rows"}))
+    evaluation = Evaluation(states, options, run.run_id)
     evaluation.share()
-    results: dict[str, Callable[[], DataFrame]] = {
-        "metrics": evaluation.metrics,
-        "confusion": evaluation.confusion,
-        "curves": evaluation.curves,
-        "gains": evaluation.gains,
-        "calibration": evaluation.calibration,
-    }
-    if any(options.levels):
-        results["segment_auc"] = evaluation.segment_auc
-    for name, table in results.items():
+    for name, table in evaluation.tables().items():
         written[name] = tables.write_day(table(), root, name, run_date)
         log.info("run %s: %s, %d rows", run.run_id, tables.day_path(root, name, run_date), written[name])
     evaluation.unpersist()

@@ -124,6 +124,24 @@ class Keys:
         columns = [F.col(inside).alias(name) for inside, name in zip(self.columns, self.names, strict=True)]
         return columns[: len(self.by)], columns[len(self.by) :]
 
+    def rolled_up(self, segments: Sequence[str]) -> tuple[Keys, list[Column]]:
+        """Keys of fewer segment columns, and these internal columns under the new internal names.
+
+        Raises
+        ------
+        ConfigError : a name that is not a segment column.
+        """
+        unknown = [name for name in segments if name not in self.segments]
+        if unknown:
+            raise ConfigError(
+                f"roll_up: {listed(unknown)} is not a segment column. These are: {listed(self.segments)}."
+            )
+        names = {*self.by, *segments}
+        kept = [i for i, name in enumerate(self.names) if name in names]
+        behind = tuple(self.names[i] for i in kept[len(self.by) :])
+        keys = Keys(self.by, behind, tuple(self.types[i] for i in kept))
+        return keys, [F.col(self.columns[i]).alias(new) for i, new in zip(kept, keys.columns, strict=True)]
+
     def of_table(self, frame: DataFrame, reserved: Iterable[str]) -> Keys:
         """These keys with the types they have in a table.
 

@@ -16,12 +16,13 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from sparkmetrics.columns import Keys
 from sparkmetrics.errors import ConfigError
 from sparkmetrics.options import Options
+from sparkmetrics.states import check_columns
 
 RUN_DATE = "{run_date}"
 """Stands for the run's date in `predictions.path` and `predictions.filter`."""
 
 NOT_YET: dict[str, dict[str, Any]] = {
-    "columns": {"prediction": None, "probabilities": None, "id": None},
+    "columns": {"id": None},
     "evaluate": {"min_group_rows": 0},
     "output": {"format": "parquet", "table_prefix": None},
 }
@@ -59,12 +60,13 @@ class ColumnsSection(Section):
     positive: bool | int | float | str = 1
     score: str | None = None
     scores: dict[str, str] | None = None
+    prediction: str | None = None
+    probabilities: str | dict[str, str] | list[str] | None = None
     weight: str | None = None
 
     @model_validator(mode="after")
-    def _one_score(self) -> ColumnsSection:
-        if (self.score is None) == (self.scores is None):
-            raise ValueError("give either score (one column) or scores ({model: column} of a wide table)")
+    def _fitting(self) -> ColumnsSection:
+        check_columns(self.score, self.scores, self.prediction, self.probabilities)
         return self
 
 
@@ -79,6 +81,8 @@ class EvaluateSection(Section):
     curve_points: int | None = 1000
     buckets: int = 10
     calibration_bins: int = 10
+    classes: list[str | int | float | bool] | None = None
+    class_costs: dict[str | int | bool, dict[str | int | bool, float]] | None = None
     accuracy_weights: dict[str, float] | None = None
     payoffs: dict[str, float] | None = None
     top_k: list[int | float | str] = Field(default_factory=list)

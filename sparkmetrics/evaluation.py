@@ -1,30 +1,32 @@
-"""The notebook's face: lazy DataFrames of results from a state of score counts."""
+"""The notebook's face: lazy DataFrames of results from the states of a prediction table."""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
-from functools import cached_property, partial
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import cached_property, reduce
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField
 
-from sparkmetrics import buckets, curves, evaluator, groups, schemas, segments
-from sparkmetrics.columns import Keys, listed
+from sparkmetrics import buckets, curves, groups, schemas, segments
+from sparkmetrics.class_counts import NORMALIZE, class_count_table, counts_at_levels
+from sparkmetrics.class_metrics import cells_of_class, class_metric_table
+from sparkmetrics.columns import listed
 from sparkmetrics.errors import ConfigError
-from sparkmetrics.evaluator import GROUPS, PAIRS, POINTS, Task
+from sparkmetrics.evaluator import GROUPS, PAIRS, POINTS
 from sparkmetrics.metric_rows import metric_table
 from sparkmetrics.metrics import parts, probability, ranking, score_metrics, threshold_metrics
+from sparkmetrics.metrics.intervals import quantile
 from sparkmetrics.metrics.list_parts import CellsAt, ScoreBins
 from sparkmetrics.metrics.parts import Part
-from sparkmetrics.offsets import with_offsets
+from sparkmetrics.multiclass import ProbabilityTask, probability_metrics, scan_classes
 from sparkmetrics.options import Options, checked_thresholds
-from sparkmetrics.predictions import Label, checked_names
-from sparkmetrics.score_counts import ScoreCounts, score_counts
-from sparkmetrics.workers import map_partitions
+from sparkmetrics.passes import scan
+from sparkmetrics.score_counts import ScoreCounts
+from sparkmetrics.states import States
 
 STRATEGIES = ("uniform", "quantile")
 """Bins of equal width, and of equal weight."""
@@ -35,16 +37,23 @@ class Evaluation:
 
     Attributes
     ----------
-    counts : the state it reads.
+    states : what it reads.
     options : what is evaluated.
     run_id : stands in every row of its tables.
     """
 
-    def __init__(self, counts: ScoreCounts, options: Options, run_id: str | None = None) -> None:
-        self.counts = counts
+    def __init__(self, states: States, options: Options, run_id: str | None = None) -> None:
+        self.states = states
         self.options = options
         self.run_id = run_id or uuid.uuid4().hex
         self._shared: tuple[frozenset[str], DataFrame] | None = None
+
+    @property
+    def counts(self) -> ScoreCounts:
+        """The score counts. Raises ConfigError for an evaluation of classes alone."""
+        if self.states.scores is None:
+            raise ConfigError("This needs scores: give score or scores to evaluate.")
+        return self.states.scores
 
     def metrics(self) -> DataFrame:
         """One row for each metric of each group.
@@ -54,18 +63,59 @@ class Evaluation:
         `by..., level, segments..., metric, average, class, threshold, value, lower, upper, reason, rows, positives,
         negatives, run_id`. `value` is NULL exactly when `reason` says why. `threshold` is that of a metric at a
         threshold, and for `ks` and `best_*` the one where it is reached. `lower` and `upper` are the confidence
-        interval of the AUC (DeLong, logit) and of proportions (Wilson), NULL for other metrics.
+        interval of the AUC (DeLong, logit) and of proportions (Wilson), NULL for other metrics. Of classes, `class` is
+        the one that is measured against the rest, and `average` says how their values were averaged.
         """
-        parameters = self.options.parameters
-        table = metric_table(
-            self._groups,
-            self.counts.keys,
-            score_metrics(parameters).values(),
-            threshold_metrics(parameters).values(),
-            self._cells,
-            parameters.confidence,
-        )
-        return self._table(table, schemas.METRICS)
+        parameters, found = self.options.parameters, []
+        if self.states.scores is not None:
+            found.append(
+                metric_table(
+                    self._groups,
+                    self.states.keys,
+                    score_metrics(parameters).values(),
+                    threshold_metrics(parameters).values(),
+                    self._cells,
+                    parameters.confidence,
+                )
+            )
+        if self.states.classes is not None:
+            found.append(
+                class_metric_table(
+                    counts_at_levels(self.states.classes, self.options.levels),
+                    self.states.keys,
+                    threshold_metrics(parameters),
+                    classes=self.options.classes,
+                    class_costs=self.options.class_costs,
+                    positive=self.states.positive,
+                    z=quantile(parameters.confidence),
+                )
+            )
+        if self._classes is not None:
+            found.append(probability_metrics(self._class_scan, self._classes))
+        return self._table(reduce(DataFrame.unionByName, found), schemas.METRICS)
+
+    def class_counts(self, normalize: str | None = None) -> DataFrame:
+        """The weight of every (label, predicted class) pair of each group.
+
+        Parameters
+        ----------
+        normalize : "true" makes shares of the rows of each label, "pred" of those of each prediction, "all" of the
+            group's; None (default) gives weights.
+
+        Returns
+        -------
+        `by..., level, segments..., label, prediction, count, run_id`; pairs that do not occur are left out.
+
+        Raises
+        ------
+        ConfigError : no prediction or probabilities were given, or another `normalize`.
+        """
+        if self.states.classes is None:
+            raise ConfigError("class_counts needs predicted classes: give prediction or probabilities to evaluate.")
+        if normalize not in (None, *NORMALIZE):
+            raise ConfigError(f"normalize must be None or one of {listed(NORMALIZE)}, found {normalize!r}.")
+        leveled = counts_at_levels(self.states.classes, self.options.levels)
+        return self._table(class_count_table(leveled, self.states.keys, normalize), schemas.CLASS_COUNTS)
 
     def confusion(self, thresholds: Sequence[float] | None = None) -> DataFrame:
         """Confusion counts of each group at each threshold; other thresholds need no second look at predictions.
@@ -76,17 +126,27 @@ class Evaluation:
 
         Returns
         -------
-        `by..., level, segments..., threshold, tp, fp, fn, tn, run_id`.
+        `by..., level, segments..., threshold, tp, fp, fn, tn, run_id`; `threshold` is NULL for a prediction of two
+        classes.
 
         Raises
         ------
-        ConfigError : a threshold that is not a number.
+        ConfigError : a threshold that is not a number; neither scores nor a prediction of two classes.
         """
-        found, cells = self._groups, self._cells
-        if thresholds is not None:
-            cells = CellsAt("cells", checked_thresholds(thresholds))
-            found = self._combined((cells,))
-        return self._table(groups.cells_at_thresholds(found, self.counts.keys, cells), schemas.CONFUSION)
+        found = []
+        if self.states.scores is not None:
+            rows, cells = self._groups, self._cells
+            if thresholds is not None:
+                cells = CellsAt("cells", checked_thresholds(thresholds))
+                rows = self._combined((cells,))
+            found.append(groups.cells_at_thresholds(rows, self.states.keys, cells))
+        if self.states.classes is not None and self.states.positive is not None:
+            leveled = counts_at_levels(self.states.classes, self.options.levels)
+            found.append(cells_of_class(leveled, self.states.keys, self.states.positive))
+        if not found:
+            raise ConfigError("confusion needs two classes: give score, scores, or a prediction of two classes.")
+        fields = [*groups.group_columns(self.states.keys), *(field.name for field in schemas.CONFUSION)]
+        return self._table(reduce(DataFrame.unionByName, (f.select(*fields) for f in found)), schemas.CONFUSION)
 
     def curves(self) -> DataFrame:
         """The threshold table of each group, from the highest score down: ROC, PR, CAP, gain and lift are views of it.
@@ -161,6 +221,19 @@ class Evaluation:
         table = segments.pair_table(self._rows(PAIRS), self.counts.merged.frame, keys, levels, names, weighted)
         return self._table(table, schemas.segment_auc(weighted), with_segments=False)
 
+    def tables(self) -> dict[str, Callable[[], DataFrame]]:
+        """The tables that this evaluation has, by name: methods that make them."""
+        found: dict[str, Callable[[], DataFrame]] = {"metrics": self.metrics}
+        if self.states.scores is not None or self.states.positive is not None:
+            found["confusion"] = self.confusion
+        if self.states.scores is not None:
+            found |= {"curves": self.curves, "gains": self.gains, "calibration": self.calibration}
+            if any(self.options.levels):
+                found["segment_auc"] = self.segment_auc
+        if self.states.classes is not None:
+            found["class_counts"] = self.class_counts
+        return found
+
     def share(self, pairs: bool = True) -> None:
         """Prepares to make all tables in one pass over the scores, which is kept until `unpersist`.
 
@@ -170,16 +243,19 @@ class Evaluation:
         ----------
         pairs : whether `segment_auc` is among them.
         """
+        if self.states.scores is None:
+            return
         kinds = frozenset({GROUPS, POINTS, *([PAIRS] if pairs and any(self.options.levels) else [])})
         self._shared = (kinds, self._emit(kinds, self._parts).persist(StorageLevel.MEMORY_AND_DISK))
 
     def unpersist(self) -> None:
-        """Frees what the cluster keeps of this evaluation and of its counts."""
+        """Frees what the cluster keeps of this evaluation and of its states."""
         if self._shared is not None:
             self._shared[1].unpersist()
-        if "_groups" in self.__dict__:
-            self._groups.unpersist()
-        self.counts.unpersist()
+        for name in ("_groups", "_class_scan"):
+            if name in self.__dict__:
+                self.__dict__[name].unpersist()
+        self.states.unpersist()
 
     @property
     def _cells(self) -> CellsAt:
@@ -211,112 +287,34 @@ class Evaluation:
 
     def _emit(self, emits: frozenset[str], parts: tuple[Part, ...]) -> DataFrame:
         """One pass over the merged scores."""
-        keys, options, counts = self.counts.keys, self.options, self.counts
-        task = Task(
-            by=keys.by_columns,
-            segments=keys.segment_columns,
-            levels=options.levels,
-            level_names=options.level_names,
-            weighted=counts.weighted,
-            strict=options.strict,
-            parts=parts,
-            curve_points=options.curve_points,
+        options = self.options
+        return scan(
+            self.counts,
+            options.levels,
+            options.level_names,
             emits=emits,
+            parts=parts,
+            strict=options.strict,
+            curve_points=options.curve_points,
         )
-        scores = with_offsets(counts.merged, keys, options.levels, counts.sizing)
-        schema = evaluator.emitted_schema(keys, emits, parts)
-        return map_partitions(scores, partial(evaluator.evaluate, task=task), schema)
+
+    @cached_property
+    def _classes(self) -> ProbabilityTask | None:
+        """What is evaluated of class probabilities."""
+        options, state = self.options, self.states.probabilities
+        if state is None:
+            return None
+        return ProbabilityTask(state, self.states.keys, options.levels, options.level_names, options.parameters)
+
+    @cached_property
+    def _class_scan(self) -> DataFrame:
+        """One pass over the scores of all classes; persisted, since several tables are made from it."""
+        assert self._classes is not None
+        return scan_classes(self._classes).persist(StorageLevel.MEMORY_AND_DISK)
 
     def _table(self, frame: DataFrame, fields: list[StructField], with_segments: bool = True) -> DataFrame:
         """A table under the user's names, with the run's id."""
-        by, segment = self.counts.keys.outward()
+        by, segment = self.states.keys.outward()
         columns = [*by, F.col("level"), *(segment if with_segments else []), *(F.col(field.name) for field in fields)]
         named = frame.select(*columns, F.lit(self.run_id).alias("run_id"))
-        return schemas.conform(named, schemas.result_table(self.counts.keys, fields, with_segments))
-
-
-def evaluate(
-    frame: DataFrame,
-    *,
-    by: Sequence[str] = (),
-    segments: Sequence[str] = (),
-    label: str,
-    score: str | None = None,
-    scores: Mapping[str, str] | None = None,
-    weight: str | None = None,
-    positive: Label = 1,
-    levels: Sequence[Sequence[str]] | None = None,
-    thresholds: Sequence[float] = (0.5,),
-    threshold_rule: str = ">=",
-    beta: Sequence[float] = (1.0,),
-    costs: Mapping[str, float] | None = None,
-    curve_points: int | None = 1000,
-    buckets: int = 10,
-    calibration_bins: int = 10,
-    accuracy_weights: Mapping[str, float] | None = None,
-    payoffs: Mapping[str, float] | None = None,
-    top_k: Sequence[float | str] = (),
-    curve_metrics: Sequence[str] = (),
-    partial_auc: Sequence[Any] = (),
-    confidence: float = 0.95,
-    invalid_rows: str = "error",
-) -> Evaluation:
-    """Exact measures of a prediction table for every `by` tuple, on every segment, every roll-up and the total.
-
-    One action runs at once: it takes a sample of the scores and counts bad rows by reason, so that bad input is an
-    error here and not in a worker. Everything after is lazy.
-
-    Parameters
-    ----------
-    frame : prediction table, one row per scored example.
-    by, segments, label, score, scores, weight, positive, invalid_rows : as in `score_counts`.
-    levels : subsets of the segment columns to pool by; [] is the total. None takes the total, each segment column
-        alone, and all of them crossed.
-    thresholds : scores where confusion counts and their metrics are taken.
-    threshold_rule : a row is a predicted positive when its score is ">=" (default) or ">" the threshold.
-    curve_points : curves keep every exact ROC point within 1 / curve_points; None keeps every distinct score.
-
-    Returns
-    -------
-    Evaluation, whose methods `metrics`, `confusion`, `curves`, `segment_auc` return DataFrames.
-
-    Raises
-    ------
-    SchemaError, ConfigError, DataError : as `score_counts`; ConfigError also for levels and thresholds.
-
-    Examples
-    --------
-    >>> ev = evaluate(df, by=["model"], segments=["sex"], label="survived", score="score")
-    >>> ev.metrics().where("metric = 'roc_auc' and level = 'total'").show()
-    """
-    for argument, names in (("by", by), ("segments", segments)):
-        checked_names(argument, names)
-    options: dict[str, Any] = {
-        "levels": levels,
-        "thresholds": thresholds,
-        "threshold_rule": threshold_rule,
-        "beta": beta,
-        "costs": costs,
-        "curve_points": curve_points,
-        "buckets": buckets,
-        "calibration_bins": calibration_bins,
-        "accuracy_weights": accuracy_weights,
-        "payoffs": payoffs,
-        "top_k": top_k,
-        "curve_metrics": curve_metrics,
-        "partial_auc": partial_auc,
-        "confidence": confidence,
-    }
-    Options.make(Keys((), tuple(segments)), **options)  # checked before anything runs
-    counts = score_counts(
-        frame,
-        by=by,
-        segments=segments,
-        label=label,
-        score=score,
-        scores=scores,
-        weight=weight,
-        positive=positive,
-        invalid_rows=invalid_rows,
-    )
-    return counts.evaluate(**options)
+        return schemas.conform(named, schemas.result_table(self.states.keys, fields, with_segments))

@@ -24,18 +24,19 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from sparkmetrics import batches, curves, kernel, segments
+from sparkmetrics import batches, curves, kernel, segments, versus
 from sparkmetrics import offsets as offset_tables
 from sparkmetrics.batches import Codes, Entries
 from sparkmetrics.columns import Keys
 from sparkmetrics.kernel import Floats, Integers
+from sparkmetrics.levels import Level
 from sparkmetrics.metrics.pair_parts import EXACT_TYPE
 from sparkmetrics.metrics.parts import Part
 from sparkmetrics.metrics.steps import Offsets, Steps
-from sparkmetrics.offsets import Level
 
-GROUPS, POINTS, PAIRS = "groups", "points", "pairs"
-"""What a pass can emit: contributions of each (group, range), points of curves, wins of pairs of segments."""
+GROUPS, POINTS, PAIRS, VERSUS = "groups", "points", "pairs", "versus"
+"""What a pass can emit: contributions of each (group, range), points of curves, wins of pairs of segments, and wins
+over the negatives of each label."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,8 @@ class Task:
     strict : rule ">" instead of ">=".
     parts : what each (group, range) contributes.
     curve_points : thinning of curves; None keeps every distinct score.
-    emits : which of GROUPS, POINTS, PAIRS.
+    emits : which of GROUPS, POINTS, PAIRS, VERSUS.
+    label : for VERSUS: the segment column that tells negatives apart.
     """
 
     by: list[str]
@@ -62,6 +64,7 @@ class Task:
     parts: tuple[Part, ...]
     curve_points: int | None
     emits: frozenset[str]
+    label: str | None = None
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,7 @@ class LevelGroups:
     rows : prediction rows of each group.
     steps : the distinct scores of the groups that have any.
     filled : which groups these are.
+    entries, step : the scores of the task's rows in the order of the steps, and the step each belongs to.
     """
 
     first: Integers
@@ -82,6 +86,8 @@ class LevelGroups:
     rows: Floats
     steps: Steps
     filled: Integers
+    entries: Integers
+    step: Integers
 
 
 def evaluate(rows: Iterator[pa.RecordBatch], task: Task) -> Iterator[pa.RecordBatch]:
@@ -107,6 +113,16 @@ def evaluate(rows: Iterator[pa.RecordBatch], task: Task) -> Iterator[pa.RecordBa
         if PAIRS in task.emits and level and len(first):
             for winner, loser, wins in segments.wins_inside(groups.steps, groups.unit[groups.filled]):
                 yield from emitter.batches(PAIRS, first[winner], wins, first[loser])
+        if VERSUS in task.emits and len(first):
+            labels = batches.key_codes([batches.column(counts, str(task.label))], counts.num_rows)
+            owner, label, wins = versus.wins_by_label(
+                groups.steps,
+                groups.step,
+                entries.negative[groups.entries],
+                labels.row[entries.source[groups.entries]],
+            )
+            wins["other_label"] = batches.column(counts, str(task.label)).take(pa.array(labels.first[label]))
+            yield from emitter.batches(VERSUS, first[owner], wins)
 
 
 def _roll_up(
@@ -126,9 +142,10 @@ def _roll_up(
     size = len(first_cell)
     group = group_of_cell[cells.row[entries.source]]
     order = kernel.sort_by_group(group, by_score)
-    group, score, (positive, negative), _ = kernel.collapse(
+    group, score, (positive, negative), begins = kernel.collapse(
         group[order], entries.score[order], entries.positive[order], entries.negative[order]
     )
+    step = np.repeat(np.arange(len(begins)), kernel.segment_lengths(begins, len(order)))
     starts = kernel.segment_starts(group)
     filled = group[starts]
     inside = [np.zeros(size), np.zeros(size)]
@@ -140,7 +157,7 @@ def _roll_up(
     rows = np.bincount(group_of_cell[cells.row], batches.floats(table, "rows"), size).astype(np.float64)
     first = cells.first[first_cell]
     steps = Steps(score, positive, negative, starts, found.of(filled))
-    return LevelGroups(first, units.row[first], rows, steps, filled)
+    return LevelGroups(first, units.row[first], rows, steps, filled, order, step)
 
 
 def _group_codes(
@@ -196,6 +213,7 @@ TYPES: dict[str, tuple[DataType, pa.DataType]] = {
     "double": (DoubleType(), pa.float64()),
     "bigint": (LongType(), pa.int64()),
     "boolean": (BooleanType(), pa.bool_()),
+    "string": (StringType(), pa.string()),
     "array<double>": (ArrayType(DoubleType()), pa.list_(pa.float64())),
     EXACT_TYPE: (DecimalType(38, 0), pa.decimal128(38, 0)),
 }
@@ -213,6 +231,8 @@ def emitted(emits: frozenset[str], parts: Sequence[Part]) -> dict[str, str]:
         columns |= curves.POINT_COLUMNS
     if PAIRS in emits:
         columns |= segments.PAIR_COLUMNS
+    if VERSUS in emits:
+        columns |= versus.VERSUS_COLUMNS
     return columns
 
 

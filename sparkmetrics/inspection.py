@@ -57,7 +57,7 @@ def inspect(predictions: Predictions, sizing: Sizing, invalid_rows: str) -> tupl
         F.sum(F.when(good & F.col("inexact"), 1)).alias("inexact"),
     )
     rows, point = F.col("rows"), F.struct(F.col("sample").alias("score"), F.col("rows"))
-    counted = {name: F.sum(F.when(F.col("reason") == name, rows)) for name in BAD_ROWS + FAULTS}
+    counted = {name: F.sum(F.when(F.col("reason") == name, rows)) for name in (*BAD_ROWS, *FAULTS)}
     tuples = pieces.groupBy(*keys.by_columns).agg(
         F.coalesce(F.sum(F.when(good, rows)), F.lit(0)).alias("used"),
         F.collect_list(F.when(good & F.col("sample").isNotNull(), point)).alias("samples"),
@@ -86,14 +86,10 @@ def _sum(sample: list[Row], name: str) -> int:
 def _check_rows(predictions: Predictions, sample: list[Row], invalid_rows: str) -> None:
     """Raises, or warns, about rows that cannot be used."""
     sources = predictions.sources
-    found = {name: count for name in BAD_ROWS + FAULTS if (count := _sum(sample, name))}
-    blamed = "; ".join(
-        f"{count} x {name} (column {sources[name.split()[-1]]!r})" for name, count in found.items() if name in BAD_ROWS
-    )
-    faults = "; ".join(
-        f"{count} x {name} (column {sources['weight' if 'weight' in name else 'score']!r})"
-        for name, count in found.items()
-        if name in FAULTS
+    found = {name: count for name in (*BAD_ROWS, *FAULTS) if (count := _sum(sample, name))}
+    blamed, faults = (
+        "; ".join(f"{found[name]} x {name} (column {sources[role]!r})" for name, role in roles.items() if name in found)
+        for roles in (BAD_ROWS, FAULTS)
     )
     if faults:
         raise DataError(

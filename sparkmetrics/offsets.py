@@ -17,12 +17,10 @@ from pyspark.sql import functions as F
 
 from sparkmetrics import batches, schemas
 from sparkmetrics.columns import Keys
+from sparkmetrics.levels import Level, at_levels
 from sparkmetrics.merging import Merged
 from sparkmetrics.metrics.steps import Offsets
 from sparkmetrics.ranges import Sizing
-
-Level = tuple[int, ...]
-"""A level as the positions of its segment columns."""
 
 VALUES = tuple(field.name for field in fields(Offsets))
 """The columns of an offset, named like the arrays that workers make of them."""
@@ -39,12 +37,7 @@ def level_cells(merged: DataFrame, keys: Keys, levels: Sequence[Level]) -> DataF
         F.sum("negatives").alias("negatives"),
         F.max(F.get("score", F.size("score") - 1)).alias("top"),
     )
-    leveled = cells.withColumn("level", F.explode(F.array(*(F.lit(i) for i in range(len(levels))))))
-    segments = []
-    for position, name in enumerate(keys.segment_columns):
-        using = [i for i, level in enumerate(levels) if position in level]
-        segments.append(F.when(F.col("level").isin(using), F.col(name)).alias(name))
-    leveled = leveled.select(*keys.by_columns, "level", *segments, "range", "slot", "positives", "negatives", "top")
+    leveled = at_levels(cells, keys, levels, range(len(levels)))
     return leveled.groupBy(*keys.by_columns, "level", *keys.segment_columns, "range").agg(
         F.max("slot").alias("slot"),
         F.sum("positives").alias("positives"),

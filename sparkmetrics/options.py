@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
+from sparkmetrics.class_columns import class_name
 from sparkmetrics.columns import Keys, level_name, listed
 from sparkmetrics.errors import ConfigError
+from sparkmetrics.levels import Level
 from sparkmetrics.metrics import Parameters, threshold_metrics
 from sparkmetrics.metrics.counts import Cells
 from sparkmetrics.metrics.parameters import ALIKE, ZERO_ONE, Region
-from sparkmetrics.offsets import Level
 
 RULES = (">=", ">")
 """When a score is a predicted positive at a threshold."""
@@ -34,6 +36,8 @@ class Options:
     curve_points : thinning of curves; None keeps every distinct score.
     curve_metrics : metrics at every point of a curve, by name.
     parameters : of metrics.
+    classes : to average over, in their order; None takes those that occur.
+    class_costs : {label: {predicted class: cost}}, or None.
     """
 
     levels: tuple[Level, ...]
@@ -43,6 +47,8 @@ class Options:
     curve_points: int | None
     curve_metrics: tuple[str, ...]
     parameters: Parameters
+    classes: tuple[str, ...] | None
+    class_costs: Mapping[str, Mapping[str, float]] | None
 
     @classmethod
     def make(
@@ -57,6 +63,8 @@ class Options:
         curve_points: int | None = 1000,
         buckets: int = 10,
         calibration_bins: int = 10,
+        classes: Sequence[object] | None = None,
+        class_costs: Mapping[object, Mapping[object, float]] | None = None,
         accuracy_weights: Mapping[str, float] | None = None,
         payoffs: Mapping[str, float] | None = None,
         top_k: Sequence[float | str] = (),
@@ -68,7 +76,7 @@ class Options:
         if threshold_rule not in RULES:
             raise ConfigError(f"threshold_rule must be one of {listed(RULES)}, found {threshold_rule!r}.")
         if curve_points is not None:
-            _count("curve_points", curve_points, " or None")
+            _count("curve_points", curve_points, ", or None")
         chosen = _levels(keys, levels)
         if not _is_number(confidence) or not 0.0 < confidence < 1.0:
             raise ConfigError(f"confidence must be a number between 0 and 1, for example 0.95, found {confidence!r}.")
@@ -91,6 +99,8 @@ class Options:
             curve_points=curve_points,
             curve_metrics=_curve_metrics(curve_metrics, parameters, keys),
             parameters=parameters,
+            classes=_classes(classes),
+            class_costs=_class_costs(class_costs),
         )
 
 
@@ -196,6 +206,31 @@ def _top(top: object) -> float:
     if isinstance(value, (int, float)) and _is_number(value) and 0.0 < value < math.inf:
         return float(value)
     raise ConfigError(f'top_k: {top!r} is neither a number of rows (100) nor a fraction below 1 of them (0.01, "1%").')
+
+
+def _classes(classes: object) -> tuple[str, ...] | None:
+    if classes is None:
+        return None
+    if not _is_list(classes) or isinstance(classes, Mapping):
+        raise ConfigError(f"classes must be a list, for example ['a', 'b', 'c'], found {classes!r}.")
+    names = [class_name(c) for c in classes]  # type: ignore[attr-defined]
+    twice = [name for name, times in Counter(names).items() if times > 1]
+    if twice or not names:
+        raise ConfigError(f"classes must name each class once, found {classes!r}.")
+    return tuple(names)
+
+
+def _class_costs(costs: object) -> Mapping[str, Mapping[str, float]] | None:
+    """{label: {predicted class: cost}} with the names that classes have in tables."""
+    if costs is None:
+        return None
+    if not isinstance(costs, Mapping) or not costs or not all(isinstance(row, Mapping) for row in costs.values()):
+        raise ConfigError(f"class_costs must be {{label: {{predicted class: cost}}}}, found {costs!r}.")
+    table = {class_name(y): {class_name(p): cost for p, cost in row.items()} for y, row in costs.items()}
+    wrong = [cost for row in table.values() for cost in row.values() if not (_is_number(cost) and math.isfinite(cost))]
+    if wrong:
+        raise ConfigError(f"class_costs must be finite numbers, found {listed(wrong)}.")
+    return table
 
 
 def _curve_metrics(names: object, parameters: Parameters, keys: Keys) -> tuple[str, ...]:

@@ -23,13 +23,29 @@ from pyspark.sql.types import (
 )
 
 from sparkmetrics import ranges
+from sparkmetrics.class_columns import ClassColumns
 from sparkmetrics.columns import Keys, field_type, resolve
 from sparkmetrics.errors import ConfigError, SchemaError
 
-BAD_ROWS = ("null label", "NaN label", "null score", "NaN score", "null weight", "NaN weight")
-"""Reasons to drop a row, which `invalid_rows` decides about; the first that holds is the row's."""
+BAD_ROWS = {
+    "null label": "label",
+    "NaN label": "label",
+    "null score": "score",
+    "NaN score": "score",
+    "null prediction": "prediction",
+    "null probability": "probabilities",
+    "NaN probability": "probabilities",
+    "other number of probabilities than classes": "probabilities",
+    "probability below 0 or above 1": "probabilities",
+    "probabilities that do not add up to 1": "probabilities",
+    "label without a probability": "label",
+    "null weight": "weight",
+    "NaN weight": "weight",
+}
+"""Reasons to drop a row, which `invalid_rows` decides about, with the column's role; the first that holds is the row's.
+"""
 
-FAULTS = ("negative weight", "weight above 1e100", "vector score without element 1")
+FAULTS = {"vector score without element 1": "score", "negative weight": "weight", "weight above 1e100": "weight"}
 """Reasons that are an error under any policy."""
 
 Label = bool | int | float | str
@@ -43,10 +59,11 @@ class Predictions:
     Attributes
     ----------
     frame : internal key columns, `tuple` (hash of the `by` columns), `positive` (boolean), `score` (double), `weight`
-        (double, when weighted), `label_hash` (long), `inexact` (boolean) and `reason` (null on a good row).
+        (double, when weighted), `label_hash` (long), `inexact` (boolean), `reason` (null on a good row), and the
+        columns of `ClassColumns`.
     keys : names and types of the key columns.
     weighted : whether there is a weight column.
-    sources : the user's columns for `label`, `score` and `weight`, and the `positive` label, for messages.
+    sources : the user's column of each role, and the `positive` label, for messages.
     """
 
     frame: DataFrame
@@ -56,7 +73,7 @@ class Predictions:
 
     @property
     def good(self) -> DataFrame:
-        """The rows that are evaluated, with the columns the engine reads."""
+        """The scored rows that are evaluated, with the columns the engine reads."""
         columns = [*self.keys.columns, "tuple", "positive", "score", *(["weight"] if self.weighted else [])]
         return self.frame.where(F.col("reason").isNull()).select(*columns)
 
@@ -72,6 +89,7 @@ def clean(
     weight: str | None,
     positive: Label,
     reserved: Collection[str],
+    classes: ClassColumns | None = None,
 ) -> Predictions:
     """Clean predictions from any table; nothing is read yet.
 
@@ -85,19 +103,21 @@ def clean(
     weight : column of weights >= 0, or None.
     positive : the label that counts as positive.
     reserved : column names of the result tables.
+    classes : what the table says of classes; without scores there is nothing else.
 
     Raises
     ------
     SchemaError, ConfigError : as `Keys.of_table`, and for types that cannot be read as label, score or weight.
     """
-    if (score is None) == (scores is None):
+    if (score is not None) + (scores is not None) > 1 or (score is None and scores is None and classes is None):
         raise ConfigError(
             "Give either score (one column) or scores ({model: column} of a wide table), not both or none."
         )
     if scores is not None and not isinstance(scores, Mapping):
         raise ConfigError(f"scores must map model names to score columns, found {scores!r}.")
+    more = classes or ClassColumns({}, [], None, {})
     wide = scores is not None
-    columns = dict(scores) if scores is not None else {"": str(score)}
+    columns = dict(scores) if scores is not None else {"": score}
     if not columns or (wide and not all(columns)):
         raise ConfigError("scores must map at least one model name to a score column, for example {'rf': 'score_rf'}.")
     for argument, names in (("by", by), ("segments", segments)):
@@ -106,7 +126,9 @@ def clean(
         raise ConfigError("scores adds a column model to by, and by or segments already has one. Rename that column.")
     keys = Keys(tuple(by), tuple(segments)).of_table(frame, reserved)
     label_type = field_type(frame, label, "label")
-    label_column, is_positive = _label(resolve(frame, label, "label"), label, label_type, positive)
+    label_column, is_positive = resolve(frame, label, "label"), F.lit(None).cast("boolean")
+    if score is not None or wide:
+        label_column, is_positive = _label(label_column, label, label_type, positive)
     values = {model: _score(frame, name) for model, name in columns.items()}
     weight_column = None if weight is None else _weight(frame, weight)
     inward = keys.inward()
@@ -122,9 +144,16 @@ def clean(
         is_positive.alias("positive"),
         *([weight_column.alias("weight")] if weight_column is not None else []),
         scored.alias("scored"),
+        *(column.alias(name) for name, column in more.columns.items()),
     ).select("*", F.col("scored.score").alias("score"))
     if wide:
         rows = rows.withColumn(f"b{len(by)}", F.col("scored.model"))
+    tests = [
+        *_label_tests(isinstance(label_type, (DoubleType, FloatType))),
+        *(_score_tests() if score is not None or wide else []),
+        *more.tests,
+        *(_weight_tests() if weight is not None else []),
+    ]
     counts = F.col("weight") > 0 if weight is not None else F.lit(True)
     clean_rows = rows.select(
         *keys.columns,
@@ -135,11 +164,13 @@ def clean(
         F.when(counts, F.xxhash64("label")).alias("label_hash"),
         F.col("scored.inexact").alias("inexact"),
         "label",
-        _reason(isinstance(label_type, (DoubleType, FloatType)), weight is not None).alias("reason"),
+        *more.columns,
+        F.coalesce(*(F.when(test, F.lit(reason)) for test, reason in tests)).alias("reason"),
     )
     sources = {
         "label": label,
         "score": score if scores is None else dict(scores),
+        **more.sources,
         "weight": weight,
         "positive": positive,
     }
@@ -205,8 +236,10 @@ class Score:
     inexact: Column
 
 
-def _score(frame: DataFrame, name: str) -> Score:
-    """The column of that name as scores."""
+def _score(frame: DataFrame, name: str | None) -> Score:
+    """The column of that name as scores; none at all where there is no name."""
+    if name is None:
+        return Score(F.lit(None).cast("double"), F.lit(False), F.lit(False))
     kind, column = field_type(frame, name, "score"), resolve(frame, name, "score")
     fault = F.lit(False)
     if kind.simpleString() == "vector":
@@ -247,25 +280,27 @@ def _weight(frame: DataFrame, name: str) -> Column:
     return resolve(frame, name, "weight").cast("double")
 
 
-def _reason(label_may_be_nan: bool, weighted: bool) -> Column:
-    """Why a row cannot be used, or null."""
-    score, weight = F.col("score"), F.col("weight")
-    tests: list[tuple[Column, str]] = [(F.col("label").isNull(), "null label")]
-    if label_may_be_nan:
-        tests.append((F.isnan("label"), "NaN label"))
-    tests += [
+def _label_tests(may_be_nan: bool) -> list[tuple[Column, str]]:
+    """Why the label of a row cannot be used."""
+    return [(F.col("label").isNull(), "null label"), *([(F.isnan("label"), "NaN label")] if may_be_nan else [])]
+
+
+def _score_tests() -> list[tuple[Column, str]]:
+    """Why the score of a row cannot be used."""
+    score = F.col("score")
+    return [
         (F.col("scored.fault"), "vector score without element 1"),
         (score.isNull(), "null score"),
         (F.isnan(score), "NaN score"),
     ]
-    if weighted:
-        tests += [
-            (weight.isNull(), "null weight"),
-            (F.isnan(weight), "NaN weight"),
-            (weight < 0, "negative weight"),
-            (weight > 1e100, "weight above 1e100"),
-        ]
-    reason = F.lit(None).cast("string")
-    for test, name in reversed(tests):
-        reason = F.when(test, F.lit(name)).otherwise(reason)
-    return reason
+
+
+def _weight_tests() -> list[tuple[Column, str]]:
+    """Why the weight of a row cannot be used."""
+    weight = F.col("weight")
+    return [
+        (weight.isNull(), "null weight"),
+        (F.isnan(weight), "NaN weight"),
+        (weight < 0, "negative weight"),
+        (weight > 1e100, "weight above 1e100"),
+    ]

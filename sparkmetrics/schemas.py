@@ -20,7 +20,8 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from sparkmetrics.columns import Keys, quote
+from sparkmetrics.columns import Keys, listed, quote
+from sparkmetrics.errors import SchemaError
 
 RESULT_TABLES = ("metrics", "confusion", "curves", "gains", "calibration", "segment_auc", "class_counts")
 """What an evaluation returns."""
@@ -75,6 +76,7 @@ CALIBRATION = _fields(
     positive_rate=_NUMBER,
 )
 CLASS_COUNTS = _fields(label=_TEXT, prediction=_TEXT, count=_NUMBER)
+CLASS_STATE = [*CLASS_COUNTS, *_fields(rows=_NUMBER)]
 
 
 def curves(metrics: Iterable[str]) -> list[StructField]:
@@ -133,6 +135,16 @@ def key_fields(keys: Keys) -> tuple[list[StructField], list[StructField]]:
     return fields[: len(keys.by)], fields[len(keys.by) :]
 
 
+def check_same_keys(mine: Keys, theirs: Keys, what: str) -> None:
+    """Raises SchemaError where two states differ in their key columns, so that they cannot be added."""
+    here, there = (StructType([f for part in key_fields(keys) for f in part]) for keys in (mine, theirs))
+    if (mine.by, here) != (theirs.by, there):
+        raise SchemaError(
+            f"These {what} do not fit together: by {listed(mine.by)} of {here.simpleString()} here, "
+            f"by {listed(theirs.by)} of {there.simpleString()} there."
+        )
+
+
 def result_table(keys: Keys, fields: list[StructField], segments: bool = True) -> StructType:
     """The schema of a table of results: `by..., level, segments..., fields..., run_id`."""
     by, segment = key_fields(keys)
@@ -143,6 +155,12 @@ def score_counts(keys: Keys) -> StructType:
     """The schema of the saved state: `by..., range, segments..., rows, positives, negatives, score, pos, neg`."""
     by, segment = key_fields(keys)
     return StructType([*by, *_fields(range=IntegerType()), *segment, *SCORES])
+
+
+def class_state(keys: Keys) -> StructType:
+    """The schema of saved class counts: `by..., segments..., label, prediction, count, rows`."""
+    by, segment = key_fields(keys)
+    return StructType([*by, *segment, *CLASS_STATE])
 
 
 def reserved_names() -> set[str]:

@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Any
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
 
-from sparkmetrics import inspection, merging, predictions, ranges, schemas
-from sparkmetrics.columns import Keys, listed, quote
-from sparkmetrics.errors import SPARK_ERRORS, ConfigError, DataError, SchemaError, WriteError, first_line
+from sparkmetrics import merging, ranges, schemas
+from sparkmetrics.columns import Keys, quote
+from sparkmetrics.errors import SPARK_ERRORS, DataError, SchemaError, WriteError, first_line
 from sparkmetrics.inspection import RowCounts
 from sparkmetrics.merging import Merged
-from sparkmetrics.predictions import Label
 from sparkmetrics.ranges import Plan, Sizing
 
 if TYPE_CHECKING:
@@ -27,8 +25,6 @@ FORMAT = 1
 
 ROW_GROUP_BYTES = 16 * 1024 * 1024
 """Parquet row groups of saved counts: a reader unpacks one at a time, and packed counts grow many times over."""
-
-INVALID_ROWS = ("error", "drop")
 
 
 class ScoreCounts:
@@ -99,12 +95,7 @@ class ScoreCounts:
         """
         if not isinstance(other, ScoreCounts):
             return NotImplemented
-        mine, theirs = (StructType([f for part in schemas.key_fields(c.keys) for f in part]) for c in (self, other))
-        if (self.keys.by, mine) != (other.keys.by, theirs):
-            raise SchemaError(
-                f"These score counts do not fit together: by {listed(self.keys.by)} of {mine.simpleString()} here, "
-                f"by {listed(other.keys.by)} of {theirs.simpleString()} there."
-            )
+        schemas.check_same_keys(self.keys, other.keys, "score counts")
         both = self._counts().unionByName(other._counts())
         return self._derived(self.keys, both, weighted=self.weighted or other.weighted)
 
@@ -115,15 +106,7 @@ class ScoreCounts:
         ------
         ConfigError : a name that is not a segment column of these counts.
         """
-        unknown = [name for name in segments if name not in self.keys.segments]
-        if unknown:
-            known = listed(self.keys.segments)
-            raise ConfigError(f"roll_up: {listed(unknown)} is not a segment column. These are: {known}.")
-        names = {*self.keys.by, *segments}
-        kept = [(name, kind) for name, kind in zip(self.keys.names, self.keys.types, strict=True) if name in names]
-        keys = Keys(self.keys.by, tuple(name for name, _ in kept[len(self.keys.by) :]), tuple(kind for _, kind in kept))
-        inside = dict(zip(self.keys.names, self.keys.columns, strict=True))
-        columns = [F.col(inside[name]).alias(new) for name, new in zip(keys.names, keys.columns, strict=True)]
+        keys, columns = self.keys.rolled_up(segments)
         counts = self._counts().select(*columns, "range", *(f.name for f in schemas.SCORES))
         return self._derived(keys, counts, weighted=self.weighted)
 
@@ -139,26 +122,19 @@ class ScoreCounts:
         ------
         WriteError : the folder exists, or Spark cannot write there.
         """
-        writer = self.saved().write.mode(mode).option("parquet.block.size", ROW_GROUP_BYTES)
-        try:
-            writer.parquet(path)
-        except SPARK_ERRORS as error:
-            raise WriteError(f"Could not write {path!r}: {first_line(error)}") from error
+        write_parquet(self.saved(), path, mode)
 
     def saved(self) -> DataFrame:
         """`frame`, with what `read_score_counts` must know kept as metadata of its column `score`."""
-        note = {"sparkmetrics": {"format": FORMAT, "weighted": self.weighted}}
-        frame = self.frame
-        # A Connect session forgets the metadata of what withColumn names.
-        marked = (F.col(quote(n)).alias(n, metadata=note) if n == "score" else F.col(quote(n)) for n in frame.columns)
-        return frame.select(*marked)
+        return with_note(self.frame, "score", {"format": FORMAT, "weighted": self.weighted})
 
     def evaluate(self, **options: Any) -> Evaluation:
         """Measures of these counts; the options are those of `sparkmetrics.evaluate` from `levels` on."""
         from sparkmetrics.evaluation import Evaluation  # the state knows its reader here alone
         from sparkmetrics.options import Options
+        from sparkmetrics.states import States
 
-        return Evaluation(self, Options.make(self.keys, **options))
+        return Evaluation(States(self.keys, scores=self), Options.make(self.keys, **options))
 
     def unpersist(self) -> None:
         """Frees what the cluster keeps of these counts; they are made again when needed."""
@@ -180,73 +156,6 @@ class ScoreCounts:
         return ranges.plan(sample, self.sizing, ranges.shuffle_partitions(self._source))
 
 
-def score_counts(
-    frame: DataFrame,
-    *,
-    by: Sequence[str] = (),
-    segments: Sequence[str] = (),
-    label: str,
-    score: str | None = None,
-    scores: Mapping[str, str] | None = None,
-    weight: str | None = None,
-    positive: Label = 1,
-    invalid_rows: str = "error",
-    sizing: Sizing | None = None,
-) -> ScoreCounts:
-    """Score counts of a prediction table: all that any binary measure needs, and they add up.
-
-    One action runs at once: it takes a sample of the scores and counts bad rows by reason. The rest is lazy.
-
-    Parameters
-    ----------
-    frame : prediction table, one row per scored example.
-    by : columns whose tuples are never pooled (model, version, ...): strings, numbers, booleans, dates, timestamps.
-    segments : columns that divide the population of one `by` tuple; of the same types.
-    label : column of labels: boolean, numeric or string.
-    score : column of scores: double, float, integer, decimal, boolean, or a vector or array whose element 1 it is.
-    scores : instead of `score`, {model: score column} of a wide table; `model` joins `by`.
-    weight : column of weights, finite and not negative; None counts each row once.
-    positive : the label that is positive (default 1 or True).
-    invalid_rows : what happens to rows whose label, score or weight is null or NaN: "error" or "drop".
-    sizing : how work is cut into tasks; never changes a result.
-
-    Returns
-    -------
-    ScoreCounts
-
-    Raises
-    ------
-    SchemaError : a column is missing, ambiguous, or of a type that does not fit.
-    ConfigError : arguments that do not fit together.
-    DataError : no rows; bad rows under "error"; weights that are negative or above 1e100; labels that are not two of
-        which one is `positive`.
-    """
-    if invalid_rows not in INVALID_ROWS:
-        raise ConfigError(f"invalid_rows must be one of {listed(INVALID_ROWS)}, found {invalid_rows!r}.")
-    sizing = sizing or Sizing()
-    clean = predictions.clean(
-        frame,
-        by=by,
-        segments=segments,
-        label=label,
-        score=score,
-        scores=scores,
-        weight=weight,
-        positive=positive,
-        reserved=schemas.reserved_names(),
-    )
-    plan, row_counts = inspection.inspect(clean, sizing, invalid_rows)
-    return ScoreCounts(
-        clean.keys,
-        clean.good,
-        weighted=clean.weighted,
-        of_predictions=True,
-        sizing=sizing,
-        plan=plan,
-        row_counts=row_counts,
-    )
-
-
 def read_score_counts(spark: SparkSession, path: str, sizing: Sizing | None = None) -> ScoreCounts:
     """Score counts that `ScoreCounts.write` or a job saved.
 
@@ -262,6 +171,32 @@ def read_score_counts(spark: SparkSession, path: str, sizing: Sizing | None = No
     SchemaError : it holds something else than score counts, or counts of a later format.
     """
     return counts_of_frame(read_parquet(spark, path), path, sizing or Sizing())
+
+
+def write_parquet(frame: DataFrame, path: str, mode: str) -> None:
+    """Saves a state as Parquet. Raises WriteError where the folder exists (mode "error") or Spark cannot write."""
+    writer = frame.write.mode(mode).option("parquet.block.size", ROW_GROUP_BYTES)
+    try:
+        writer.parquet(path)
+    except SPARK_ERRORS as error:
+        raise WriteError(f"Could not write {path!r}: {first_line(error)}") from error
+
+
+def with_note(frame: DataFrame, column: str, note: Mapping[str, Any]) -> DataFrame:
+    """The frame with what the reader of a saved state must know kept as metadata of a column."""
+    kept = {"sparkmetrics": dict(note)}
+    # A Connect session forgets the metadata of what withColumn names.
+    return frame.select(
+        *(F.col(quote(n)).alias(n, metadata=kept) if n == column else F.col(quote(n)) for n in frame.columns)
+    )
+
+
+def note_of(frame: DataFrame, column: str, where: str, what: str) -> dict[str, Any]:
+    """What `with_note` kept, empty where it was lost. Raises SchemaError for a state of a later format."""
+    note: dict[str, Any] = (frame.schema[column].metadata or {}).get("sparkmetrics", {})
+    if note.get("format", FORMAT) > FORMAT:
+        raise SchemaError(f"{where!r} holds {what} of format {note['format']}; this version reads up to {FORMAT}.")
+    return note
 
 
 def read_parquet(spark: SparkSession, path: str) -> DataFrame:
@@ -284,11 +219,7 @@ def counts_of_frame(frame: DataFrame, where: str, sizing: Sizing) -> ScoreCounts
             f"{where!r} does not hold score counts: expected columns by..., range, segments..., {', '.join(expected)}; "
             f"found {frame.schema.simpleString()}."
         )
-    note = (frame.schema["score"].metadata or {}).get("sparkmetrics", {})
-    if note.get("format", FORMAT) > FORMAT:
-        raise SchemaError(
-            f"{where!r} holds score counts of format {note['format']}; this version reads up to {FORMAT}."
-        )
+    note = note_of(frame, "score", where, "score counts")
     by, segments = names[: names.index("range")], names[names.index("range") + 1 : names.index("rows")]
     keys = Keys(tuple(by), tuple(segments), tuple(types[name] for name in (*by, *segments)))
     columns = [F.col(quote(name)).alias(inside) for name, inside in zip(keys.names, keys.columns, strict=True)]

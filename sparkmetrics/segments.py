@@ -15,10 +15,11 @@ from pyspark.sql.types import DecimalType, DoubleType, IntegerType, StructField,
 from sparkmetrics import batches, kernel
 from sparkmetrics.columns import Keys
 from sparkmetrics.kernel import Floats, Integers
+from sparkmetrics.levels import Level
 from sparkmetrics.metrics.arithmetic import ratio
 from sparkmetrics.metrics.pair_parts import EXACT_TYPE, exact_array, exact_total
 from sparkmetrics.metrics.steps import Steps
-from sparkmetrics.offsets import Level, level_cells
+from sparkmetrics.offsets import level_cells
 from sparkmetrics.workers import map_partitions
 
 MAX_PAIR_SEGMENTS = 200

@@ -16,30 +16,20 @@ import sparkmetrics as sm
 PACKAGE = Path(sm.__file__).parent
 
 ORDER = [
-    *("errors", "kernel", "columns", "schemas", "workers", "session", "batches", "ranges"),
+    *("errors", "kernel", "columns", "schemas", "workers", "session", "batches", "ranges", "levels"),
     *("metrics.arithmetic", "metrics.counts", "metrics.parameters", "metrics.intervals", "metrics.steps"),
     *("metrics.parts", "metrics.pair_parts", "metrics.list_parts", "metrics.registry"),
-    *("metrics.binary", "metrics.ranking", "metrics.best", "metrics.probability", "metrics", "metrics.table"),
-    *("predictions", "inspection", "merging", "score_counts", "offsets", "options"),
-    *(
-        "curves",
-        "segments",
-        "evaluator",
-        "groups",
-        "buckets",
-        "long_rows",
-        "metric_rows",
-        "evaluation",
-        "config",
-        "tables",
-        "sparkmetrics",
-        "cli",
-    ),
+    *("metrics.binary", "metrics.ranking", "metrics.best", "metrics.probability"),
+    *("metrics.classes", "metrics.multiclass", "metrics", "metrics.table"),
+    *("class_columns", "predictions", "inspection", "merging", "score_counts", "class_counts", "class_scores"),
+    *("states", "offsets", "options", "curves", "segments", "versus", "evaluator", "passes", "groups", "buckets"),
+    *("long_rows", "metric_rows", "class_tables", "class_metrics", "multiclass"),
+    *("evaluation", "api", "config", "tables", "sparkmetrics", "cli"),
 ]
 """Every module imports only modules before it; `sparkmetrics` is the package itself, what a user imports."""
 
-UPWARD = {("score_counts", "evaluation"), ("score_counts", "options")}
-"""The imports inside functions that run the other way: `ScoreCounts.evaluate` knows the state's reader."""
+UPWARD = {(state, of) for state in ("score_counts", "class_counts") for of in ("evaluation", "options", "states")}
+"""The imports inside functions that run the other way: `evaluate` of a state knows the state's reader."""
 
 MOST_LINES = 400
 
@@ -125,7 +115,9 @@ def test_kernel_knows_arrays_alone() -> None:
     assert not any(i.ours for i in IMPORTS["kernel"])
 
 
-@pytest.mark.parametrize("name", [name for name in ORDER if name.split(".")[0] in ("batches", "metrics", "kernel")])
+@pytest.mark.parametrize(
+    "name", [name for name in ORDER if name.split(".")[0] in ("batches", "class_tables", "metrics", "kernel")]
+)
 def test_formulas_and_batches_need_no_spark(name: str) -> None:
     assert foreign(name) <= {"numpy", "pyarrow"}
 
@@ -174,11 +166,14 @@ SHARED_ARGUMENTS = [
     "* weight: str | None = None",
     "* positive: Label = 1",
 ]
+CLASS_ARGUMENTS = ["* prediction: str | None = None", "* probabilities: ProbabilityColumns | None = None"]
 
 SIGNATURES: dict[str, list[str]] = {
     "evaluate": [
         "frame: DataFrame",
-        *SHARED_ARGUMENTS,
+        *SHARED_ARGUMENTS[:-2],
+        *CLASS_ARGUMENTS,
+        *SHARED_ARGUMENTS[-2:],
         "* levels: Sequence[Sequence[str]] | None = None",
         "* thresholds: Sequence[float] = (0.5,)",
         "* threshold_rule: str = '>='",
@@ -187,6 +182,8 @@ SIGNATURES: dict[str, list[str]] = {
         "* curve_points: int | None = 1000",
         "* buckets: int = 10",
         "* calibration_bins: int = 10",
+        "* classes: Sequence[object] | None = None",
+        "* class_costs: Mapping[object, Mapping[object, float]] | None = None",
         "* accuracy_weights: Mapping[str, float] | None = None",
         "* payoffs: Mapping[str, float] | None = None",
         "* top_k: Sequence[float | str] = ()",
@@ -203,6 +200,17 @@ SIGNATURES: dict[str, list[str]] = {
         "* sizing: Sizing | None = None",
         "-> ScoreCounts",
     ],
+    "class_counts": [
+        "frame: DataFrame",
+        "* by: Sequence[str] = ()",
+        "* segments: Sequence[str] = ()",
+        "* label: str",
+        "* prediction: str",
+        "* weight: str | None = None",
+        "* invalid_rows: str = 'error'",
+        "-> ClassCounts",
+    ],
+    "read_class_counts": ["spark: SparkSession", "path: str", "-> ClassCounts"],
     "read_score_counts": ["spark: SparkSession", "path: str", "sizing: Sizing | None = None", "-> ScoreCounts"],
     "read_results": ["spark: SparkSession", "path: str", "table: str", "run_date: date | str", "-> DataFrame"],
     "Evaluation.metrics": ["self", "-> DataFrame"],
@@ -211,6 +219,8 @@ SIGNATURES: dict[str, list[str]] = {
     "Evaluation.gains": ["self", "-> DataFrame"],
     "Evaluation.calibration": ["self", "strategy: str = 'uniform'", "-> DataFrame"],
     "Evaluation.segment_auc": ["self", "-> DataFrame"],
+    "Evaluation.class_counts": ["self", "normalize: str | None = None", "-> DataFrame"],
+    "Evaluation.tables": ["self", "-> dict[str, Callable[[], DataFrame]]"],
     "Evaluation.share": ["self", "pairs: bool = True", "-> None"],
     "Evaluation.unpersist": ["self", "-> None"],
     "ScoreCounts.__add__": ["self", "other: ScoreCounts", "-> ScoreCounts"],
@@ -219,6 +229,11 @@ SIGNATURES: dict[str, list[str]] = {
     "ScoreCounts.saved": ["self", "-> DataFrame"],
     "ScoreCounts.evaluate": ["self", "**options: Any", "-> Evaluation"],
     "ScoreCounts.unpersist": ["self", "-> None"],
+    "ClassCounts.__add__": ["self", "other: ClassCounts", "-> ClassCounts"],
+    "ClassCounts.roll_up": ["self", "segments: Sequence[str]", "-> ClassCounts"],
+    "ClassCounts.table": ["self", "-> DataFrame"],
+    "ClassCounts.write": ["self", "path: str", "mode: str = 'error'", "-> None"],
+    "ClassCounts.evaluate": ["self", "positive: Label = 1", "**options: Any", "-> Evaluation"],
 }
 
 
@@ -232,11 +247,21 @@ def test_signatures(name: str) -> None:
 
 def test_public_names() -> None:
     assert sorted(sm.__all__) == [
-        *("ConfigError", "DataError", "Evaluation", "SchemaError", "ScoreCounts", "Sizing", "SparkMetricsError"),
-        *("SparkMetricsWarning", "WriteError", "evaluate", "read_results", "read_score_counts", "score_counts"),
+        *(
+            "ClassCounts",
+            "ConfigError",
+            "DataError",
+            "Evaluation",
+            "SchemaError",
+            "ScoreCounts",
+            "Sizing",
+            "SparkMetricsError",
+        ),
+        *("SparkMetricsWarning", "WriteError", "class_counts", "evaluate", "read_class_counts", "read_results"),
+        *("read_score_counts", "score_counts"),
     ]
     pinned = {name.split(".")[1] for name in SIGNATURES if name.startswith("Evaluation.")}
-    assert public(sm.Evaluation) == pinned
+    assert public(sm.Evaluation) == pinned | {"counts"}
     pinned = {name.split(".")[1] for name in SIGNATURES if name.startswith("ScoreCounts.")} - {"__add__"}
     assert public(sm.ScoreCounts) == pinned | {"frame", "merged"}
 

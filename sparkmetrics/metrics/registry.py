@@ -105,6 +105,11 @@ class ScoreMetric(Metric):
     probability: bool
     interval: Interval | None
 
+    def undefined_when(self) -> str:
+        """The undefined cases as a phrase, scores that are no probabilities among them."""
+        outside = ["scores outside [0, 1]"] if self.probability else []
+        return ", or ".join([reason(need) for need in self.needs] + outside)
+
     @property
     def parts(self) -> tuple[Part, ...]:
         """What the metric and its interval are made from."""
@@ -114,7 +119,9 @@ class ScoreMetric(Metric):
 THRESHOLD: list[Callable[[Parameters], Iterable[ThresholdMetric]]] = []
 """Metrics of the confusion counts, in the order they were registered."""
 
-SCORE: list[Callable[[Parameters], Iterable[ScoreMetric]]] = []
+ScoreMaker = Callable[[Parameters], Iterable[ScoreMetric]]
+
+SCORE: list[ScoreMaker] = []
 """Metrics of all scores of a group: rankings, best thresholds and probabilities."""
 
 
@@ -206,6 +213,7 @@ def score_metric(
     probability: bool = False,
     interval: Interval | None = None,
     averaged: bool = False,
+    into: list[ScoreMaker] = SCORE,
 ) -> Callable[[Formula], Formula]:
     """Registers a function of a combined part, the group's `Totals` and parameters as a metric.
 
@@ -214,6 +222,7 @@ def score_metric(
     part : of `ScoreMetric`; with parameters a function of them.
     formula, needs, best, range, source, undefined, probability, interval, averaged : of `ScoreMetric`.
     name, each : as in `threshold_metric`.
+    into : the list it joins.
     """
 
     def register(value: Formula) -> Formula:
@@ -238,7 +247,7 @@ def score_metric(
                     interval=interval,
                 )
 
-        SCORE.append(make)
+        into.append(make)
         return value
 
     return register

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from sparkmetrics.metrics import Metric, Parameters, score_metrics, threshold_metrics
+from sparkmetrics.metrics.classes import CLASS
 from sparkmetrics.metrics.counts import Cells
+from sparkmetrics.metrics.multiclass import POOLED, ROC_AUC_OVO, TOP_K_ACCURACY
 from sparkmetrics.metrics.parameters import Region
 
 README = Path(__file__).parents[2] / "README.md"
@@ -22,10 +25,19 @@ EXAMPLES = Parameters(
 def markdown() -> str:
     """One row a metric: name, purpose, formula, range, direction, undefined when, source."""
     scores = sorted(score_metrics(EXAMPLES).values(), key=lambda metric: metric.probability)
-    rows = [_row(metric) for metric in (*scores, *threshold_metrics(EXAMPLES).values())]
-    return "\n".join(
-        ["| metric | what | formula | range | best | undefined when | source |", "|---|---|---|---|---|---|---|", *rows]
-    )
+    two = _table([*scores, *threshold_metrics(EXAMPLES).values()])
+    pooled = [metric for make in POOLED for metric in make(EXAMPLES)]
+    return "\n".join([two, "", OF_CLASSES, "", _table([*CLASS.values(), *pooled, ROC_AUC_OVO, TOP_K_ACCURACY])])
+
+
+OF_CLASSES = """Of K classes (`prediction`, `probabilities`): every metric at a threshold for each class against the
+rest; `precision`, `recall`, `f1`, `fbeta_B`, `jaccard` and, of probabilities, `roc_auc` and `average_precision`
+averaged `macro`, `micro` and `weighted`; and over all classes, with n[i, j] the weight of label i and prediction j:"""
+
+
+def _table(metrics: Iterable[Metric]) -> str:
+    head = ["| metric | what | formula | range | best | undefined when | source |", "|---|---|---|---|---|---|---|"]
+    return "\n".join([*head, *(_row(metric) for metric in metrics)])
 
 
 def _row(metric: Metric) -> str:

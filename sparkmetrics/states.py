@@ -1,0 +1,175 @@
+"""A prediction table -> the additive states that everything is evaluated from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from sparkmetrics import inspection, predictions, schemas
+from sparkmetrics.class_columns import MAX_CLASSES, ProbabilityColumns, class_columns, class_name
+from sparkmetrics.class_counts import ClassCounts, class_counts_of
+from sparkmetrics.class_scores import ClassScores, class_scores_of
+from sparkmetrics.columns import Keys, listed
+from sparkmetrics.errors import ConfigError, DataError, warn
+from sparkmetrics.inspection import RowCounts
+from sparkmetrics.predictions import Label
+from sparkmetrics.ranges import Sizing
+from sparkmetrics.score_counts import ScoreCounts
+
+INVALID_ROWS = ("error", "drop")
+
+TWO_CLASSES = ({"0", "1"}, {"-1", "1"}, {"false", "true"})
+"""Classes of which one is positive without being told."""
+
+
+@dataclass(frozen=True)
+class States:
+    """What an evaluation reads.
+
+    Attributes
+    ----------
+    keys : names and types of the `by` and segment columns.
+    scores : of `score` or `scores`; None without them.
+    classes : of `prediction`, or of the most likely class of the probabilities; None without either.
+    probabilities : of `probabilities`; None without them.
+    positive : the positive class, where predictions are of two classes; None for K classes.
+    row_counts : of the prediction table, or None for states from elsewhere.
+    """
+
+    keys: Keys
+    scores: ScoreCounts | None = None
+    classes: ClassCounts | None = None
+    probabilities: ClassScores | None = None
+    positive: str | None = None
+    row_counts: RowCounts | None = None
+
+    def unpersist(self) -> None:
+        """Frees what the cluster keeps of them; they are made again when needed."""
+        if self.scores is not None:
+            self.scores.unpersist()
+        if self.classes is not None:
+            self.classes.frame.unpersist()
+        if self.probabilities is not None:
+            self.probabilities.counts.unpersist()
+
+
+def read_states(
+    frame: DataFrame,
+    *,
+    by: Sequence[str] = (),
+    segments: Sequence[str] = (),
+    label: str,
+    score: str | None = None,
+    scores: Mapping[str, str] | None = None,
+    prediction: str | None = None,
+    probabilities: ProbabilityColumns | None = None,
+    classes: Sequence[object] | None = None,
+    weight: str | None = None,
+    positive: Label = 1,
+    invalid_rows: str = "error",
+    sizing: Sizing | None = None,
+) -> States:
+    """The states of a prediction table.
+
+    One action runs at once: it takes a sample of the scores and counts bad rows by reason. Predictions add one that
+    counts them by class, and probabilities one that samples them, and one more to find the classes of an array or map
+    where none are given. The rest is lazy.
+
+    Parameters
+    ----------
+    frame, by, segments, label, score, scores, prediction, probabilities, classes, weight, positive, invalid_rows : as
+        in `evaluate`.
+    sizing : how work is cut into tasks; never changes a result.
+
+    Raises
+    ------
+    SchemaError, ConfigError, DataError : as `evaluate`.
+    """
+    if invalid_rows not in INVALID_ROWS:
+        raise ConfigError(f"invalid_rows must be one of {listed(INVALID_ROWS)}, found {invalid_rows!r}.")
+    check_columns(score, scores, prediction, probabilities)
+    sizing = sizing or Sizing()
+    more = None
+    if prediction is not None or probabilities is not None:
+        more = class_columns(frame, label, prediction, probabilities, classes)
+    clean = predictions.clean(
+        frame,
+        by=by,
+        segments=segments,
+        label=label,
+        score=score,
+        scores=scores,
+        weight=weight,
+        positive=positive,
+        reserved=schemas.reserved_names(),
+        classes=more,
+    )
+    plan, row_counts = inspection.inspect(clean, sizing, invalid_rows)
+    of_scores = of_classes = of_probabilities = two = None
+    if score is not None or scores is not None:
+        of_scores = ScoreCounts(
+            clean.keys,
+            clean.good,
+            weighted=clean.weighted,
+            of_predictions=True,
+            sizing=sizing,
+            plan=plan,
+            row_counts=row_counts,
+        )
+    if more is not None:
+        counted = class_counts_of(clean.frame.where(F.col("reason").isNull()), clean.keys, clean.weighted)
+        of_classes = ClassCounts(
+            clean.keys, counted.frame.persist(StorageLevel.MEMORY_AND_DISK), weighted=clean.weighted
+        )
+        seen = seen_classes(of_classes, classes)
+        two = positive_class(seen, positive, scored=of_scores is not None)
+        if more.classes is not None:
+            of_probabilities = class_scores_of(clean, more.classes, sizing)
+    return States(clean.keys, of_scores, of_classes, of_probabilities, two, row_counts)
+
+
+def check_columns(score: object, scores: object, prediction: object, probabilities: object) -> None:
+    """Raises ConfigError for columns that cannot be evaluated together."""
+    if score is None and scores is None and prediction is None and probabilities is None:
+        raise ConfigError(
+            "Nothing to evaluate: give score (one column), scores ({model: column} of a wide table), prediction or "
+            "probabilities."
+        )
+    if score is not None and scores is not None:
+        raise ConfigError("Give either score (one column) or scores ({model: column} of a wide table), not both.")
+    if scores is not None and (prediction is not None or probabilities is not None):
+        raise ConfigError("scores is of several models, prediction and probabilities are of one: evaluate them apart.")
+    if score is not None and probabilities is not None:
+        raise ConfigError("Give either score (of the positive class) or probabilities (of all classes), not both.")
+
+
+def seen_classes(counts: ClassCounts, classes: Sequence[object] | None) -> set[str]:
+    """The classes that occur as label or prediction. Raises DataError for too many, warns of undeclared ones."""
+    names = counts.frame.where(F.col("count") > 0).select(F.explode(F.array("label", "prediction")).alias("class"))
+    seen = {row["class"] for row in names.distinct().limit(MAX_CLASSES + 1).collect()}
+    if len(seen) > MAX_CLASSES:
+        raise DataError(
+            f"Labels and predictions have more than {MAX_CLASSES} classes, for example {listed(sorted(seen), 5)}. A "
+            "prediction is a class, not a score."
+        )
+    if classes is not None:
+        undeclared = sorted(seen - {class_name(c) for c in classes})
+        if undeclared:
+            warn(
+                f"{listed(undeclared)} occur as label or prediction and are not in classes: they stay in counts, "
+                "accuracy, kappa and MCC, and out of averages."
+            )
+    return seen
+
+
+def positive_class(seen: set[str], positive: Label, scored: bool = False) -> str | None:
+    """The positive class of two; None where there are more, or where none of them is positive."""
+    name = class_name(positive)
+    if not seen & {"0", "1"} and seen & {"true", "false"}:
+        name = class_name(bool(positive)) if not isinstance(positive, str) else name
+    two = len(seen) <= 2 and (name in seen or any(seen <= pair and name in pair for pair in TWO_CLASSES))
+    return name if two or scored else None
