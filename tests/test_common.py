@@ -30,8 +30,9 @@ def test_registration(metric: Metric) -> None:
     assert metric.range[0] < metric.range[1]
     needed = [why for why in UNDEFINED[metric.name] if why.startswith("no ")]
     assert [reason(need) for need in metric.needs] == needed
-    assert metric.undefined_when() == ", or ".join(needed)
-    assert getattr(metric, "probability", False) == (metric.name in PROBABILITIES)
+    outside = ["scores outside [0, 1]"] if metric.name in PROBABILITIES else []
+    assert metric.undefined_when() == ", or ".join(needed + outside)
+    assert getattr(metric, "probability", False) == bool(outside)
 
 
 def test_every_metric_is_told_by_hand() -> None:

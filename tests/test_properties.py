@@ -12,11 +12,11 @@ from typing import Any
 import brute_force
 import pytest
 from brute_force import INFINITY, PROPORTIONS, Asked, Cells, Exact, Measure, Point, Row
-from brute_intervals import logit_interval, whole, wilson_interval, z_of
+from brute_intervals import delong_error, logit_interval, whole, wilson_interval, z_of
 from brute_probability import probability_measures
 from brute_ranking import best_point, ranking_measures, thresholds_to_choose
 from pyspark.sql import SparkSession
-from random_cases import LEVELS, RUNS, SEXES, THRESHOLDS, ZONES, Group, Run, close, evaluated
+from random_cases import CURVE_METRICS, LEVELS, RUNS, SEXES, THRESHOLDS, ZONES, Group, Run, close, evaluated
 
 AT_THRESHOLDS = brute_force.threshold_measures(Cells(1, 1, 1, 1), Asked(beta=(0.5, 1.0, 2.0))).keys()
 
@@ -83,30 +83,43 @@ def test_parts_of_the_brier_score_add_up(run: Run) -> None:
 
 
 def test_intervals(run: Run) -> None:
-    z, row = z_of(run.asked.confidence), run.asked.row
     for group, metrics in run.by_group("metrics").items():
         rows = run.groups[group]
-        frequencies = whole(rows, row)
-        expected = expected_of(run, rows)
+        of_auc = auc_interval(rows, run.asked)
+        of_gini = of_auc and (2 * of_auc[0] - 1, 2 * of_auc[1] - 1)
+        expected: dict[tuple[str, float | None], Bounds | None] = {("roc_auc", None): of_auc}
+        expected |= {(name, None): of_gini for name in ("gini", "accuracy_ratio")}
+        for threshold in THRESHOLDS:
+            cells = brute_force.cells(rows, threshold, run.strict)
+            measures = brute_force.threshold_measures(cells, run.asked)
+            for name, size in PROPORTIONS.items():
+                expected[name, threshold] = rate_interval(rows, measures[name].value, size(cells), run.asked)
         for key, metric in metrics_of(metrics).items():
-            name, threshold = key
-            bounds, value = None, expected[key].value
-            if value is not None and frequencies:
-                if name in PROPORTIONS:
-                    size = PROPORTIONS[name](brute_force.cells(rows, threshold, run.strict))
-                    bounds = wilson_interval(value, Fraction(size, row), z)
-                elif name in ("roc_auc", "gini", "accuracy_ratio"):
-                    error = expected["roc_auc_se", None].value
-                    auc = float(expected["roc_auc", None].value)
-                    bounds = logit_interval(auc, error, z) if error is not None else None
-                    if bounds and name != "roc_auc":
-                        bounds = tuple(2 * bound - 1 for bound in bounds)
-            found = metric["lower"], metric["upper"]
+            found, bounds = (metric["lower"], metric["upper"]), expected.get(key)
             if bounds is None:
                 assert found == (None, None), (group, key)
             else:
                 assert found[0] <= metric["value"] <= found[1], (group, key)
                 assert all(map(close, found, bounds)), (group, key, found, bounds)
+
+
+Bounds = tuple[float, float]
+
+
+def auc_interval(rows: Sequence[Row], asked: Asked) -> Bounds | None:
+    """DeLong's, of frequencies with two rows of either class."""
+    P, N = brute_force.total(rows, 1), brute_force.total(rows, 0)
+    if not whole(rows, asked.row) or min(P, N) < 2 * asked.row:
+        return None
+    auc = Fraction(brute_force.u2(rows), 2 * P * N)
+    return logit_interval(float(auc), delong_error(rows, asked.row), z_of(asked.confidence))
+
+
+def rate_interval(rows: Sequence[Row], value: Fraction | None, size: Exact, asked: Asked) -> Bounds | None:
+    """Wilson's, of frequencies."""
+    if value is None or not whole(rows, asked.row):
+        return None
+    return wilson_interval(value, Fraction(size, asked.row), z_of(asked.confidence))
 
 
 @pytest.mark.parametrize("name", ["ks", *thresholds_to_choose(Asked())])
@@ -152,9 +165,11 @@ def test_curves(run: Run) -> None:
             kept += [i for i in candidates if run.is_point(point, exact[i])][:1]
         assert len(kept) == len(shown), (group, shown, exact)
         for point, position in zip(shown, kept, strict=True):
-            for name, rate in brute_force.rates(exact[position].cells).items():
-                assert (point[name] is None) == (rate is None), (group, point)
-                assert rate is None or close(point[name], rate), (group, point)
+            cells = exact[position].cells
+            measures = brute_force.threshold_measures(cells, run.asked)
+            for name, value in [*brute_force.rates(cells).items(), *((m, measures[m].value) for m in CURVE_METRICS)]:
+                assert (point[name] is None) == (value is None), (group, point, name)
+                assert value is None or close(point[name], value), (group, point, name)
         if run.curve_points is None:
             assert len(kept) == len(exact), group
         else:
