@@ -22,12 +22,15 @@ Bounds = tuple[Floats, Floats]
 LEAST_PRODUCT = 1e-290
 """A product of weights below it has lost digits."""
 
+TOO_SMALL = "weights too small to multiply"
+"""Why a value is NULL that such a product would be in."""
+
 
 def missing(metric: Metric, counts: Cells | Totals) -> list[tuple[Booleans, str]]:
     """Where counts that a metric needs are 0, or too small to be multiplied."""
     tests = [(getattr(counts, need) == 0, reason(need)) for need in metric.needs]
     if {"positives", "negatives"} <= set(metric.needs):
-        tests.append((counts.positives * counts.negatives < LEAST_PRODUCT, "weights too small to multiply"))
+        tests.append((counts.positives * counts.negatives < LEAST_PRODUCT, TOO_SMALL))
     return tests
 
 

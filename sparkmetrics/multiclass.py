@@ -14,8 +14,10 @@ from sparkmetrics.class_scores import CLASS, ClassScores
 from sparkmetrics.columns import Keys, level_name
 from sparkmetrics.evaluator import GROUPS, VERSUS
 from sparkmetrics.levels import Level, at_levels
+from sparkmetrics.long_rows import LEAST_PRODUCT, TOO_SMALL
 from sparkmetrics.metric_rows import metric_table
 from sparkmetrics.metrics import Parameters, ScoreMetric, parts, reason, score_metrics
+from sparkmetrics.metrics.arithmetic import ratio
 from sparkmetrics.metrics.intervals import quantile, wilson
 from sparkmetrics.metrics.list_parts import CellsAt
 from sparkmetrics.metrics.multiclass import POOLED, ROC_AUC_OVO, TOP_K_ACCURACY
@@ -190,8 +192,14 @@ def _one_vs_one(against: DataFrame, of_classes: DataFrame, keys: Keys, column: s
 
     def auc(pair: Column) -> Column:
         one, other = (F.element_at(F.col("weights"), pair[side]) for side in ("one", "other"))
-        share = pair["wins"] / (2.0 * one * other)
-        return F.struct(share.alias("auc"), (one + other).alias("weight"), (share * (one + other)).alias("weighed"))
+        pairs = one * other
+        share = ratio(pair["wins"], 2.0 * pairs)
+        return F.struct(
+            share.alias("auc"),
+            (one + other).alias("weight"),
+            (share * (one + other)).alias("weighed"),
+            pairs.alias("pairs"),
+        )
 
     occurring = F.filter("pairs", lambda pair: F.element_at(F.col("weights"), pair["one"]) > 0)
     aucs = both.withColumn("aucs", F.transform(occurring, auc))
@@ -200,10 +208,11 @@ def _one_vs_one(against: DataFrame, of_classes: DataFrame, keys: Keys, column: s
         "macro": _in_order(items, "auc") / F.size(items),
         "weighted": _in_order(items, "weighed") / _in_order(items, "weight"),
     }
-    enough = F.size(items) > 0
+    why = F.when(F.size(items) == 0, reason(ROC_AUC_OVO.needs[0]))
+    why = why.when(F.exists(items, lambda item: item["pairs"] < LEAST_PRODUCT), TOO_SMALL)
     rows = F.array(
         *(
-            F.struct(F.lit(name).alias("average"), F.when(enough, value).alias("value"))
+            F.struct(F.lit(name).alias("average"), F.when(why.isNull(), value).alias("value"))
             for name, value in averages.items()
         )
     )
@@ -211,7 +220,7 @@ def _one_vs_one(against: DataFrame, of_classes: DataFrame, keys: Keys, column: s
         *group,
         "rows",
         F.lit(ROC_AUC_OVO.name).alias("metric"),
-        F.when(~enough, F.lit(reason(ROC_AUC_OVO.needs[0]))).alias("reason"),
+        why.alias("reason"),
         F.inline(rows),
     )
     return table.withColumns(_nothing("class", "threshold", "lower", "upper", "positives", "negatives"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,13 +12,29 @@ from sparkmetrics import Evaluation
 
 TABLES = ("metrics", "confusion", "curves", "gains", "calibration", "segment_auc")
 
-LAST_KEYS = ("metric", "threshold", "point", "bucket", "bin", "positive_segment", "negative_segment")
+LAST_KEYS = (
+    *("metric", "average", "class", "threshold", "point", "bucket", "bin"),
+    *("positive_segment", "negative_segment", "label", "prediction"),
+)
 """What tells the rows of one group apart."""
+
+Found = dict[tuple[Any, ...], dict[str, Any]]
+
+
+def metrics_by_key(evaluation: Evaluation, *keys: str) -> Found:
+    """The metrics as {(keys..., metric, average, class, threshold): row}; no key comes twice, NULL has a reason."""
+    found: Found = {}
+    for row in evaluation.metrics().toArrow().to_pylist():
+        key = tuple(row[name] for name in (*keys, "metric", "average", "class", "threshold"))
+        assert key not in found, key
+        assert (row["value"] is None) == (row["reason"] is not None), row
+        found[key] = row
+    return found
 
 
 def tables(evaluation: Evaluation, names: tuple[str, ...] = TABLES) -> dict[str, pa.Table]:
     """The tables of an evaluation without its run id, made in one pass, rows in the order of their keys."""
-    keys = [*evaluation.counts.keys.names, "level", *LAST_KEYS]
+    keys = [*evaluation.states.keys.names, "level", *LAST_KEYS]
     if len(names) > 1:
         evaluation.share()
     try:

@@ -144,4 +144,5 @@ def delong_error(placements: Number, totals: Totals) -> Number:
     variance = ratio(placements["positive"]["squares"], totals.positives * (totals.positives - 1.0)) + ratio(
         placements["negative"]["squares"], totals.negatives * (totals.negatives - 1.0)
     )
+    # Of less than one row's weight a divisor is negative, and so may the variance be: undefined.
     return square_root(variance)
