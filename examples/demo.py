@@ -34,6 +34,8 @@ def main() -> int:
     print("AUC of each model, in total and on each segment\n")
     print(auc_table(metrics).to_string(float_format="{:.4f}".format, na_rep="-"))
     print("\n- : one class only, so there is no AUC")
+    print("\nHow sure that is: the total of each model with its 95 % interval, and its best thresholds\n")
+    print(total_table(metrics).to_string())
     print("\nWhy the total is not an average of the segments\n")
     for level in ("sex", "pclass", "sex,pclass"):
         for model in ("rf", "lr", "hgb"):
@@ -58,6 +60,21 @@ def _segment(row: Any) -> str:
     names = [] if row.level == "total" else row.level.split(",")
     values = {"sex": row.sex, "pclass": f"{row.pclass:g}"}
     return ", ".join(f"{name}={values[name]}" for name in names) or "total"
+
+
+def total_table(metrics: pd.DataFrame) -> pd.DataFrame:
+    """One row a measure of the total, one column a model."""
+    total = metrics[metrics.level == "total"].set_index(["metric", "model"]).sort_index()
+
+    def text(name: str, model: str) -> str:
+        """The value, and what stands beside it: an interval, or the threshold where it is reached."""
+        row = total.loc[(name, model)].squeeze()
+        interval = f" ({row.lower:.3f} to {row.upper:.3f})" if name == "roc_auc" else ""
+        threshold = f" at {row.threshold:.3f}" if name.startswith("best_") else ""
+        return f"{row.value:.4f}{interval}{threshold}"
+
+    names = ("roc_auc", "average_precision", "brier", "ece", "best_f1", "best_mcc")
+    return pd.DataFrame({model: {name: text(name, model) for name in names} for model in ("rf", "lr", "hgb")})
 
 
 def pair_sentence(pairs: pd.DataFrame, metrics: pd.DataFrame, model: str, level: str) -> str:

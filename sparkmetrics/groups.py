@@ -60,12 +60,16 @@ def _checked(name: str, weighted: bool) -> Column:
 
 def cells_at_thresholds(groups: DataFrame, keys: Keys, cells: CellsAt) -> DataFrame:
     """One row for each group and threshold: keys, `level`, `rows`, `positives`, `negatives`, `threshold`, cells."""
-    found = F.col(cells.name)
-    rows = [
-        F.struct(F.lit(value).alias("threshold"), *(F.get(found[name], F.lit(k)).alias(name) for name in CELLS))
-        for k, value in enumerate(cells.thresholds)
-    ]
-    if not rows:
-        rows = [F.struct(*(F.lit(0.0).alias(name) for name in ("threshold", *CELLS)))]
-        groups = groups.where(F.lit(False))
-    return groups.select(*group_columns(keys), "rows", "positives", "negatives", F.inline(F.array(*rows)))
+    if not cells.thresholds:
+        groups, cells = groups.where(F.lit(False)), CellsAt(cells.name, (0.0,))
+    places = F.explode(F.sequence(F.lit(0), F.lit(len(cells.thresholds) - 1)))
+    at = groups.select("*", places.alias("place"))
+    place, found = F.col("place"), F.col(cells.name)
+    return at.select(
+        *group_columns(keys),
+        "rows",
+        "positives",
+        "negatives",
+        F.get(F.array(*map(F.lit, cells.thresholds)), place).alias("threshold"),
+        *(F.get(found[name], place).alias(name) for name in CELLS),
+    )

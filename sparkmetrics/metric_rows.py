@@ -24,6 +24,7 @@ from sparkmetrics.metrics.counts import Cells, Totals
 from sparkmetrics.metrics.intervals import quantile
 from sparkmetrics.metrics.list_parts import CELLS, CellsAt
 from sparkmetrics.metrics.parts import Extreme
+from sparkmetrics.metrics.ranking import PLACEMENTS
 from sparkmetrics.workers import map_partitions
 
 
@@ -79,10 +80,7 @@ def _of_batch(batch: pa.RecordBatch, task: MetricTask) -> Iterator[pa.Table]:
     common = {name: batch.column(name) for name in (*task.keys, "rows", "positives", "negatives")}
     common["class"] = pa.nulls(batch.num_rows, pa.string())
     counted = numbers(batch.column(task.cells.name))
-    whole = np.ones(batch.num_rows, dtype=bool)
-    for cell in CELLS:
-        whole &= np.all(counted[cell] == np.rint(counted[cell]), axis=1)
-    rows = Rows(common, whole, task.z)
+    rows = Rows(common, numbers(batch.column(PLACEMENTS.name))["whole"], task.z)
     yield from _of_scores(batch, rows, task)
     for place, threshold in enumerate(task.cells.thresholds):
         cells = Cells(*(counted[cell][:, place] for cell in CELLS))

@@ -76,7 +76,7 @@ class Options:
         if threshold_rule not in RULES:
             raise ConfigError(f"threshold_rule must be one of {listed(RULES)}, found {threshold_rule!r}.")
         if curve_points is not None:
-            _count("curve_points", curve_points, " or None")
+            _count("curve_points", curve_points, ", or None")
         chosen = _levels(keys, levels)
         if not _is_number(confidence) or not 0.0 < confidence < 1.0:
             raise ConfigError(f"confidence must be a number between 0 and 1, for example 0.95, found {confidence!r}.")

@@ -92,6 +92,8 @@ def read_states(
     if invalid_rows not in INVALID_ROWS:
         raise ConfigError(f"invalid_rows must be one of {listed(INVALID_ROWS)}, found {invalid_rows!r}.")
     check_columns(score, scores, prediction, probabilities)
+    if classes is not None and prediction is None and probabilities is None:
+        raise ConfigError("classes are those of prediction or probabilities: give one of these, or leave classes out.")
     sizing = sizing or Sizing()
     more = None
     if prediction is not None or probabilities is not None:

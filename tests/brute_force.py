@@ -1,4 +1,6 @@
-"""Every measure straight from its definition: over pairs of rows, row by row at a threshold, in exact fractions.
+"""Measures at a threshold and curves straight from their definitions, in exact fractions, row by row.
+
+Rankings are in `brute_ranking.py`, probabilities in `brute_probability.py`, intervals in `brute_intervals.py`.
 
 Knows nothing of the library. Slow, meant for groups of a few dozen rows.
 """
@@ -6,8 +8,9 @@ Knows nothing of the library. Slow, meant for groups of a few dozen rows.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
+from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -42,8 +45,47 @@ class Cells(NamedTuple):
         return self.fp + self.tn
 
     @property
+    def called(self) -> Exact:
+        """Predicted positives."""
+        return self.tp + self.fp
+
+    @property
+    def left(self) -> Exact:
+        """Predicted negatives."""
+        return self.fn + self.tn
+
+    @property
     def weight(self) -> Exact:
         return self.positives + self.negatives
+
+    def total(self, values: Cells) -> Exact:
+        """The sum of a value a row, given for each cell."""
+        return sum(value * count for value, count in zip(values, self, strict=True))
+
+
+class Asked(NamedTuple):
+    """What measures are asked with.
+
+    `row` is the weight of one row: what rows are weighed in may be a fraction of that.
+    """
+
+    beta: Sequence[float] = ()
+    costs: Cells = Cells(0, 1, 1, 0)
+    payoffs: Cells = Cells(0, 0, 0, 0)
+    accuracy_weights: Cells = Cells(1, 1, 1, 1)
+    regions: Sequence[tuple[str, float, float]] = ()
+    top_k: Sequence[float] = ()
+    buckets: int = 10
+    bins: int = 10
+    confidence: float = 0.95
+    row: int = 1
+
+
+class Measure(NamedTuple):
+    """A value, or the reason why there is none."""
+
+    value: Exact | float | None
+    reason: str | None
 
 
 class Point(NamedTuple):
@@ -128,80 +170,90 @@ def ks_point(rows: Sequence[Row], strict: bool) -> Point:
     return max(curve(rows, strict)[1:], key=lambda point: gap(point.cells))  # max keeps the first, the highest
 
 
-def average_precision(rows: Sequence[Row]) -> Fraction:
-    """The step sum of precision over recall."""
-    area, before = Fraction(0), Fraction(0)
-    for point in curve(rows, strict=False)[1:]:
-        c = point.cells
-        recall = Fraction(c.tp, c.positives)
-        if recall > before:
-            area += (recall - before) * Fraction(c.tp, c.tp + c.fp)
-        before = recall
-    return area
+def measured(why: Mapping[str, object], value: Callable[[], Exact | float]) -> Measure:
+    """The value, or the first reason whose condition holds."""
+    reason = next((reason for reason, holds in why.items() if holds), None)
+    return Measure(value() if reason is None else None, reason)
 
 
-def log_loss(rows: Iterable[Row]) -> float:
-    """Mean negative log-likelihood, probabilities kept 2**-52 away from 0 and 1."""
-    rows = [row for row in rows if row.weight]
-    losses = []
-    for row in rows:
-        p = min(max(row.score, 2.0**-52), 1.0 - 2.0**-52)
-        losses.append(-float(row.weight) * (math.log(p) if row.label else math.log1p(-p)))
-    return math.fsum(losses) / math.fsum(float(row.weight) for row in rows)
+def signed_root(square: Fraction, negative: bool) -> float:
+    """The square root of an exact number, with a sign."""
+    return -math.sqrt(square) if negative else math.sqrt(square)
 
 
-def brier(rows: Iterable[Row]) -> Fraction:
-    """Mean squared distance of score and label."""
-    rows = [row for row in rows if row.weight]
-    return sum(row.weight * (row.label - Fraction(row.score)) ** 2 for row in rows) / Fraction(
-        sum(row.weight for row in rows)
-    )
+def mcc(c: Cells) -> float:
+    """Matthews correlation; 0 with an empty margin."""
+    margins = c.called * c.positives * c.negatives * c.left
+    covariance = c.tp * c.tn - c.fp * c.fn
+    return signed_root(Fraction(covariance**2, margins), covariance < 0) if margins else 0.0
 
 
-class Measure(NamedTuple):
-    """A value, or the reason why there is none."""
-
-    value: Fraction | float | None
-    reason: str | None
-
-
-def threshold_measures(c: Cells) -> dict[str, Measure]:
+def threshold_measures(c: Cells, asked: Asked) -> dict[str, Measure]:
     """The measures of confusion counts."""
     tp, fp, fn, tn = c
-    fractions: dict[str, tuple[Exact, Exact, str]] = {
-        "accuracy": (tp + tn, c.weight, "no weight"),
-        "error_rate": (fp + fn, c.weight, "no weight"),
-        "precision": (tp, tp + fp, "no predicted positives"),
-        "recall": (tp, tp + fn, "no positives"),
-        "specificity": (tn, fp + tn, "no negatives"),
-        "fpr": (fp, fp + tn, "no negatives"),
-        "fnr": (fn, tp + fn, "no positives"),
-        "npv": (tn, fn + tn, "no predicted negatives"),
-        "f1": (2 * tp, 2 * tp + fp + fn, "no positives or predicted positives"),
-        "prevalence": (tp + fn, c.weight, "no weight"),
-        "predicted_positive_rate": (tp + fp, c.weight, "no weight"),
-    }
+    P, N, W, called, left = c.positives, c.negatives, c.weight, c.called, c.left
+    found = tp + fp + fn
+    no_weight, no_positives, no_negatives = {"no weight": not W}, {"no positives": not P}, {"no negatives": not N}
+    no_class = no_positives | no_negatives
+    no_called, no_left = {"no predicted positives": not called}, {"no predicted negatives": not left}
+    nothing_found = {"no positives or predicted positives": not found}
+    chance = called * N + P * left
+
+    def fbeta(beta: float) -> Fraction:
+        square = Fraction(beta) ** 2
+        return (1 + square) * tp / ((1 + square) * tp + square * fn + fp)
+
     return {
-        name: Measure(ratio(numerator, denominator), None if denominator else why)
-        for name, (numerator, denominator, why) in fractions.items()
+        "accuracy": measured(no_weight, lambda: Fraction(tp + tn, W)),
+        "error_rate": measured(no_weight, lambda: Fraction(fp + fn, W)),
+        "balanced_accuracy": measured(no_class, lambda: (Fraction(tp, P) + Fraction(tn, N)) / 2),
+        "precision": measured(no_called, lambda: Fraction(tp, called)),
+        "recall": measured(no_positives, lambda: Fraction(tp, P)),
+        "specificity": measured(no_negatives, lambda: Fraction(tn, N)),
+        "fpr": measured(no_negatives, lambda: Fraction(fp, N)),
+        "fnr": measured(no_positives, lambda: Fraction(fn, P)),
+        "npv": measured(no_left, lambda: Fraction(tn, left)),
+        "fdr": measured(no_called, lambda: Fraction(fp, called)),
+        "for": measured(no_left, lambda: Fraction(fn, left)),
+        **{f"fbeta_{beta:g}": measured(nothing_found, partial(fbeta, beta)) for beta in asked.beta},
+        "f1": measured(nothing_found, lambda: Fraction(2 * tp, 2 * tp + fp + fn)),
+        "jaccard": measured(nothing_found, lambda: Fraction(tp, found)),
+        "precision_recall_mean": measured(
+            no_positives | no_called, lambda: (Fraction(tp, called) + Fraction(tp, P)) / 2
+        ),
+        "precision_recall_min": measured(no_positives | no_called, lambda: Fraction(tp, max(called, P))),
+        "fowlkes_mallows": measured(no_positives | no_called, lambda: math.sqrt(Fraction(tp**2, called * P))),
+        "gmean": measured(no_class, lambda: math.sqrt(Fraction(tp * tn, P * N))),
+        "informedness": measured(no_class, lambda: Fraction(tp, P) + Fraction(tn, N) - 1),
+        "markedness": measured(no_called | no_left, lambda: Fraction(tp, called) + Fraction(tn, left) - 1),
+        "cohen_kappa": measured(
+            no_weight | {"no expected disagreement": not chance}, lambda: 1 - Fraction((fp + fn) * W, chance)
+        ),
+        "mcc": measured(no_weight, lambda: mcc(c)),
+        "prevalence": measured(no_weight, lambda: Fraction(P, W)),
+        "predicted_positive_rate": measured(no_weight, lambda: Fraction(called, W)),
+        "lr_plus": measured(no_class | {"no false positives": not fp}, lambda: Fraction(tp * N, P * fp)),
+        "lr_minus": measured(no_class | {"no true negatives": not tn}, lambda: Fraction(fn * N, P * tn)),
+        "dor": measured(
+            {"no false positives": not fp, "no false negatives": not fn}, lambda: Fraction(tp * tn, fp * fn)
+        ),
+        "weighted_accuracy": measured(
+            no_weight,
+            lambda: c.total(asked.accuracy_weights._replace(fp=0, fn=0)) / Fraction(c.total(asked.accuracy_weights)),
+        ),
+        "empirical_risk": measured(no_weight, lambda: Fraction(c.total(asked.costs)) / W),
+        "profit": Measure(Fraction(c.total(asked.payoffs)) / asked.row, None),
     }
 
 
-def score_measures(rows: Sequence[Row]) -> dict[str, Measure]:
-    """The measures of all scores."""
-    P, N, scores = total(rows, 1), total(rows, 0), distinct_scores(rows)
-    no_class = "no positives" if not P else "no negatives" if not N else None
-    no_probability = "no weight" if not scores else "scores outside [0, 1]" if scores[0] > 1 or scores[-1] < 0 else None
-    undefined = Measure(None, no_class)
-    auc = None if no_class else Fraction(u2(rows), 2 * P * N)
-    return {
-        "roc_auc": Measure(auc, no_class),
-        "gini": Measure(None if auc is None else 2 * auc - 1, no_class),
-        "average_precision": Measure(average_precision(rows), None) if P else undefined,
-        "ks": undefined if no_class else Measure(gap(ks_point(rows, strict=False).cells), None),
-        "log_loss": Measure(None if no_probability else log_loss(rows), no_probability),
-        "brier": Measure(None if no_probability else brier(rows), no_probability),
-    }
+PROPORTIONS: Mapping[str, Callable[[Cells], Exact]] = {
+    **dict.fromkeys(("accuracy", "error_rate", "prevalence", "predicted_positive_rate"), lambda c: c.weight),
+    **dict.fromkeys(("precision", "fdr"), lambda c: c.called),
+    **dict.fromkeys(("recall", "fnr"), lambda c: c.positives),
+    **dict.fromkeys(("specificity", "fpr"), lambda c: c.negatives),
+    **dict.fromkeys(("npv", "for"), lambda c: c.left),
+}
+"""What the measures that have Wilson's interval are a share of."""
 
 
 def thinned(points: Sequence[Point], curve_points: int) -> list[Point]:

@@ -10,11 +10,11 @@ import pyarrow as pa
 
 from sparkmetrics import Evaluation
 
-TABLES = ("metrics", "confusion", "curves", "segment_auc")
+TABLES = ("metrics", "confusion", "curves", "gains", "calibration", "segment_auc")
 
 LAST_KEYS = (
-    *("metric", "average", "class", "threshold"),
-    *("point", "positive_segment", "negative_segment", "label", "prediction"),
+    *("metric", "average", "class", "threshold", "point", "bucket", "bin"),
+    *("positive_segment", "negative_segment", "label", "prediction"),
 )
 """What tells the rows of one group apart."""
 
@@ -69,7 +69,10 @@ def assert_same_bits(left: Mapping[str, pa.Table], right: Mapping[str, pa.Table]
 def assert_close(
     left: Mapping[str, pa.Table], right: Mapping[str, pa.Table], relative: frozenset[str], tolerance: float = 1e-12
 ) -> None:
-    """Numbers within the tolerance, absolute or, in the columns named so, relative; the rest equal, nulls too."""
+    """Numbers within the tolerance, relative above 1 or, in the columns named so, always; the rest equal, nulls too.
+
+    Weights of buckets are differences of sums, and so within the tolerance of the largest.
+    """
     assert left.keys() == right.keys()
     for table in left:
         assert left[table].num_rows == right[table].num_rows, table
@@ -80,6 +83,5 @@ def assert_close(
                 continue
             assert mine.is_null().equals(other.is_null()), (table, name)
             a, b = mine.drop_null().to_numpy(), other.drop_null().to_numpy()
-            np.testing.assert_allclose(
-                a, b, rtol=tolerance if name in relative else 0.0, atol=0.0 if name in relative else tolerance
-            )
+            least = np.max(np.abs(b), initial=0.0) if table == "gains" else 0.0 if name in relative else 1.0
+            np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance * least, err_msg=f"{table}.{name}")

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from asked import THRESHOLD
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -50,9 +51,7 @@ ELSEWHERE = {
 """Reports about input or classes, whose kind of fault has its test in another module."""
 
 WAITING = {
-    **dict.fromkeys(("B059", "B061", "B063"), "calibration bins"),
     **dict.fromkeys(("B088", "B089"), "comparison of models on the same rows"),
-    "B092": "DeLong intervals",
 }
 """Reports about what is not built yet. Of others a part waits: `unused` in `cases.json` says which."""
 
@@ -116,16 +115,25 @@ class Results:
         for row in evaluation.metrics().collect():
             values = self.metrics.setdefault(self.group(row), {})
             at = row["threshold"]
-            values[row["metric"] if at is None or row["metric"] == "ks" else f"{row['metric']}@{at}"] = row["value"]
+            values[f"{row['metric']}@{at}" if row["metric"] in THRESHOLD else row["metric"]] = row["value"]
             values |= {column: row[column] for column in ("rows", "positives", "negatives")}
             values["pairs"] = row["positives"] * row["negatives"]
             if row["metric"] == "ks":
                 values["ks_threshold"] = at
+            if row["metric"] == "roc_auc":
+                values["roc_auc_interval"] = [row["lower"], row["upper"]]
             assert (row["value"] is None) == (row["reason"] is not None)
         for row in strict.metrics().where("metric = 'ks'").collect():
             self.metrics[self.group(row)]["ks_threshold_strict"] = row["threshold"]
         for row in evaluation.confusion().where("threshold = 0.5").collect():
             self.metrics[self.group(row)] |= {cell: row[cell] for cell in ("tp", "fp", "fn", "tn")}
+        in_two = counts.evaluate(levels=[[]], calibration_bins=2)
+        for bins, named in ((evaluation.calibration(), "rows_of_bins"), (in_two.calibration(), "rows_of_2_bins")):
+            for row in bins.where("level = 'total'").orderBy("case", "model", "bin").collect():
+                values = self.metrics[self.group(row)]
+                values.setdefault(named, []).append(row["rows"])
+                if named == "rows_of_bins":
+                    values.setdefault("bins", []).append(row["bin"])
         curves = evaluation.curves().where("level = 'total'").orderBy("case", "model", "point").collect()
         for row in curves:
             values = self.metrics[self.group(row)]

@@ -79,7 +79,9 @@ def test_a_run_writes_every_table_and_a_ledger_that_vouches_for_them(spark: Spar
     run = spark.read.parquet(f"{results}/runs").toPandas().iloc[0]
     assert str(run.run_date) == DAY.isoformat()
     assert (run.status, run.rows_read, run.rows_used, dict(run.rows_dropped)) == ("done", 4, 4, {})
-    assert set(dict(run.tables)) == {"metrics", "confusion", "curves", "segment_auc", "score_counts"}
+    assert set(dict(run.tables)) == {
+        *("metrics", "confusion", "curves", "gains", "calibration", "segment_auc", "score_counts")
+    }
     assert len(run.config_sha256) == 64
     assert run.started_at <= run.finished_at
     for table, rows in dict(run.tables).items():
@@ -144,7 +146,7 @@ def test_only_the_total_needs_no_pair_table(spark: SparkSession, job: Job, tmp_p
     code, _ = job(evaluate={"levels": [[]]}, output={"path": str(tmp_path / "results"), "save_counts": False})
     assert code == 0
     run = spark.read.parquet(f"{tmp_path}/results/runs").toPandas().iloc[0]
-    assert set(dict(run.tables)) == {"metrics", "confusion", "curves"}
+    assert set(dict(run.tables)) == {"metrics", "confusion", "curves", "gains", "calibration"}
 
 
 def test_dropped_rows_are_counted_by_reason(spark: SparkSession, job: Job, tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ from pyspark.sql.types import (
 import sparkmetrics as sm
 from sparkmetrics import predictions, schemas
 from sparkmetrics.columns import Keys, level_name
-from sparkmetrics.metrics import SCORE, THRESHOLD
+from sparkmetrics.metrics import Parameters, score_metrics, threshold_metrics
 
 INF, NAN = math.inf, math.nan
 
@@ -71,7 +71,9 @@ def values_of(rows: list[Row], *key: str) -> dict[tuple[Any, ...], dict[str, flo
     """Rows of the table `metrics` as {key values: {metric: value}}; metrics at a threshold as `recall@0.5`."""
     found: dict[tuple[Any, ...], dict[str, float | None]] = {}
     for row in rows:
-        name = f"{row['metric']}@{row['threshold']}" if row["metric"] in THRESHOLD else row["metric"]
+        name = (
+            f"{row['metric']}@{row['threshold']}" if row["metric"] in threshold_metrics(Parameters()) else row["metric"]
+        )
         found.setdefault(tuple(row[k] for k in key), {})[name] = row["value"]
     return found
 
@@ -196,9 +198,10 @@ def test_texts_are_no_scores_and_truths_no_weights(spark: SparkSession, role: st
 
 
 def test_score_or_scores(spark: SparkSession) -> None:
-    for given in ({}, {"score": "p", "scores": {"m": "p"}}):
-        with pytest.raises(sm.ConfigError, match=r"either score .* or scores"):
-            sm.score_counts(plain(spark), label="y", **given)
+    with pytest.raises(sm.ConfigError, match="Nothing to evaluate: give score"):
+        sm.score_counts(plain(spark), label="y")
+    with pytest.raises(sm.ConfigError, match=r"either score .* or scores"):
+        sm.score_counts(plain(spark), label="y", score="p", scores={"m": "p"})
     with pytest.raises(sm.ConfigError, match="at least one model"):
         sm.score_counts(plain(spark), label="y", scores={})
 
@@ -432,7 +435,7 @@ def test_rows_of_weight_0_change_nothing(spark: SparkSession) -> None:
     assert counted["padded", "s", "empty"] == 5
 
     empty = of(metrics, "padded", "s", "empty")
-    assert {r["metric"] for r in empty} == set(THRESHOLD) | set(SCORE)
+    assert {r["metric"] for r in empty} == set(threshold_metrics(Parameters())) | set(score_metrics(Parameters()))
     assert all(r["value"] is None and r["reason"].startswith("no ") for r in empty)
     assert {r["positives"] for r in empty} == {r["negatives"] for r in empty} == {0.0}
     assert of(curves, "padded", "s", "empty") == []
@@ -654,7 +657,9 @@ RESULT_NAMES = [
     *("level", "run_id", "run_date", "range", "metric", "average", "class", "threshold", "value", "lower", "upper"),
     *("reason", "rows", "positives", "negatives", "tp", "fp", "fn", "tn", "point", "tpr", "fpr", "precision", "lift"),
     *("predicted_positive_rate", "positive_segment", "negative_segment", "pairs", "wins2", "auc", "pair_share"),
-    *("contribution", "score", "pos", "neg"),
+    *("contribution", "score", "pos", "neg", "label", "prediction", "count"),
+    *("bucket", "positive_rate", "cumulative_positives", "cumulative_gain", "cumulative_lift"),
+    *("bin", "bin_lower", "bin_upper", "mean_score"),
 ]
 
 
@@ -705,8 +710,9 @@ def test_columns_that_differ_by_case(spark: SparkSession) -> None:
         )
         counts = sm.score_counts(frame, label="label", score="score")
         assert state(counts) == {(): {0.9: (1.0, 0.0), 0.1: (0.0, 1.0)}}
-        with pytest.raises(sm.SchemaError, match="by and segments name 'label' more than once"):
-            sm.score_counts(frame, by=["label"], segments=["LABEL"], label="Label", score="score")
+        keyed = frame.withColumn("key", F.lit("x")).withColumn("KEY", F.lit("y"))
+        with pytest.raises(sm.SchemaError, match="by and segments name 'key' more than once"):
+            sm.score_counts(keyed, by=["key"], segments=["KEY"], label="Label", score="score")
     ambiguous = r"label column 'label' is ambiguous: the table has 'label', 'Label', 'LABEL'.*caseSensitive=true"
     with setting(spark, "spark.sql.caseSensitive", "false"), pytest.raises(sm.SchemaError, match=ambiguous):
         sm.score_counts(frame, label="label", score="score")
@@ -743,10 +749,10 @@ def test_columns_of_one_name(spark: SparkSession) -> None:
         ({"levels": []}, "levels is empty"),
         ({"thresholds": 0.5}, "thresholds must be a list of numbers, .* found 0.5"),
         ({"thresholds": "0.5"}, "thresholds must be a list of numbers, .* found '0.5'"),
-        ({"thresholds": ["high"]}, "thresholds must be numbers, found .'high'"),
-        ({"thresholds": [0.5, None]}, "thresholds must be numbers, found .0.5, None"),
+        ({"thresholds": ["high"]}, "thresholds must be numbers, found 'high'"),
+        ({"thresholds": [0.5, None]}, "thresholds must be numbers, found None"),
         ({"thresholds": None}, "thresholds must be a list of numbers, .* found None"),
-        ({"thresholds": [NAN]}, "thresholds must be numbers, found NaN"),
+        ({"thresholds": [NAN]}, "thresholds must be numbers, found nan"),
         ({"threshold_rule": "=>"}, "threshold_rule must be one of '>=', '>', found '=>'"),
         ({"threshold_rule": None}, "threshold_rule must be one of .* found None"),
         ({"curve_points": 0}, "curve_points must be a whole number of at least 1, or None, found 0"),

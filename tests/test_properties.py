@@ -3,149 +3,22 @@
 from __future__ import annotations
 
 import math
-import random
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from decimal import Decimal
+from collections.abc import Sequence
 from fractions import Fraction
-from functools import cache
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import brute_force
-import pyarrow as pa
 import pytest
-from brute_force import INFINITY, Exact, Measure, Point, Row
+from brute_force import INFINITY, PROPORTIONS, Asked, Cells, Exact, Measure, Point, Row
+from brute_intervals import delong_error, logit_interval, whole, wilson_interval, z_of
+from brute_probability import probability_measures
+from brute_ranking import best_point, ranking_measures, thresholds_to_choose
 from pyspark.sql import SparkSession
-from results import TABLES, tables
+from random_cases import CURVE_METRICS, LEVELS, RUNS, SEXES, THRESHOLDS, ZONES, Group, Run, close, evaluated
 
-import sparkmetrics as sm
-from sparkmetrics.metrics import SCORE, THRESHOLD
-
-CASES = 300
-LEVELS = {"total": (), "sex": ("sex",), "zone": ("zone",), "sex,zone": ("sex", "zone")}
-SEXES = {"f": "f", "NULL": '"NULL"', None: "NULL"}
-ZONES = {1: "1", -2: "-2", None: "NULL"}
-"""Values of the segment columns, and as what `segment_auc` shows them."""
-
-THRESHOLDS = (-INFINITY, 0.0, 0.5, INFINITY)
-CURVE_POINTS = 5
-
-UNIT = Fraction(1, 2**90)
-"""Every weight of the cases is a whole number of these, so that brute force adds and multiplies integers."""
-
-SCORES: tuple[Callable[[random.Random, int], float], ...] = (
-    lambda r, label: r.choice((0.0, 0.25, 0.5, 0.75, 1.0)),  # ties
-    lambda r, label: r.random(),
-    lambda r, label: r.choice((-0.0, 0.0, 5e-324, 0.5)),
-    lambda r, label: r.choice((-INFINITY, INFINITY, 0.25, 0.5, 2.0)),
-    lambda r, label: r.choice((-1e308, -1.5, 0.0, 0.5, 1.0, 1.5, 1e308)),
-    lambda r, label: r.choice((math.nextafter(0.5, 0.0), 0.5, math.nextafter(0.5, 1.0))),
-    lambda r, label: r.choice((0.0, 2.0**-53, 2.0**-52, 1.0 - 2.0**-52, 1.0 - 2.0**-53, 1.0)),  # where log loss clips
-    lambda r, label: (label + r.random()) / 2.0,  # perfect
-    lambda r, label: (1 - label + r.random()) / 2.0,  # reversed
-    lambda r, label: round((label + 2.0 * r.random()) / 3.0, 1),  # good
-    lambda r, label: 0.5,
-)
-
-WEIGHTS: tuple[Callable[[random.Random], float], ...] = (
-    lambda r: r.random(),
-    lambda r: r.choice((0.0, 0.1, 0.3)),
-    lambda r: 10.0 ** r.randint(-9, 9),
-    lambda r: float(r.randint(0, 3)),
-    lambda r: 0.0,
-)
-
-
-class Example(NamedTuple):
-    """A row of the prediction table."""
-
-    case: int
-    sex: str | None
-    zone: int | None
-    label: int
-    score: float
-    weight: float
-
-
-Group = tuple[int, str, str | None, int | None]
-"""Case, level, and the values of the level's segments."""
-
-
-def examples() -> list[Example]:
-    """All cases: each its own kind of score and weight, some of one row, of one class, without segments."""
-    r = random.Random(20_261_129)
-    rows = []
-    for case in range(CASES):
-        score, weight = SCORES[case % len(SCORES)], WEIGHTS[case % len(WEIGHTS)]
-        size = 1 if case % 13 == 0 else r.randint(2, 24)
-        labels = (1,) if case % 17 == 0 else (0,) if case % 17 == 1 else (0, 1)
-        sexes, zones = ((None,), (None,)) if case % 19 == 0 else (tuple(SEXES), tuple(ZONES))
-        for _ in range(size):
-            label = r.choice(labels)
-            rows.append(Example(case, r.choice(sexes), r.choice(zones), label, score(r, label), weight(r)))
-    return rows
-
-
-class Run(NamedTuple):
-    """The cases evaluated in one way, and the rows that belong to each group."""
-
-    weighted: bool
-    strict: bool
-    curve_points: int | None
-    tables: Mapping[str, pa.Table]
-    groups: Mapping[Group, list[Row]]
-
-    def by_group(self, table: str) -> dict[Group, list[dict[str, Any]]]:
-        """The rows of a table, by the group they are about."""
-        rows = defaultdict(list)
-        for row in self.tables[table].to_pylist():
-            rows[row["case"], row["level"], row["sex"], row["zone"]].append(row)
-        return rows
-
-    def is_count(self, value: float | Decimal | Fraction, expected: Exact, power: int = 1) -> bool:
-        """Whether a weight, or a product of `power` weights, is the expected one: exactly, or to 1e-12 relative."""
-        if not self.weighted:
-            return value == expected
-        return abs(Fraction(value) / UNIT**power - expected) <= expected * Fraction(1e-12)
-
-    def is_point(self, shown: Mapping[str, Any], point: Point) -> bool:
-        """Whether a row of `curves` has the threshold and the counts of a point."""
-        counts = point.cells._asdict()
-        return shown["threshold"] == point.threshold and all(self.is_count(shown[n], c) for n, c in counts.items())
-
-
-RUNS = {
-    "unweighted": (False, False, None, TABLES),
-    "unweighted, rule >": (False, True, CURVE_POINTS, ("metrics", "confusion", "curves")),
-    "weighted, rule >": (True, True, None, TABLES),
-}
-
-
-@cache
-def evaluated(spark: SparkSession, name: str) -> Run:
-    weighted, strict, curve_points, wanted = RUNS[name]
-    rows = examples()
-    groups = defaultdict(list)
-    for example in rows:
-        row = Row(example.label, example.score, int(Fraction(example.weight) / UNIT) if weighted else 1)
-        for level, used in LEVELS.items():
-            sex, zone = (getattr(example, segment) if segment in used else None for segment in ("sex", "zone"))
-            groups[example.case, level, sex, zone].append(row)
-    counts = sm.score_counts(
-        spark.createDataFrame(rows, "case int, sex string, zone int, label int, score double, weight double"),
-        by=["case"],
-        segments=["sex", "zone"],
-        label="label",
-        score="score",
-        weight="weight" if weighted else None,
-        # Small cases stay in one range, larger ones get three.
-        sizing=sm.Sizing(ranges=3, sample_every=1, placed_rows=12, small_task_scores=1),
-    )
-    evaluation = counts.evaluate(
-        thresholds=THRESHOLDS, threshold_rule=">" if strict else ">=", curve_points=curve_points
-    )
-    return Run(weighted, strict, curve_points, tables(evaluation, wanted), groups)
+AT_THRESHOLDS = brute_force.threshold_measures(Cells(1, 1, 1, 1), Asked(beta=(0.5, 1.0, 2.0))).keys()
 
 
 @pytest.fixture(params=RUNS)
@@ -158,29 +31,28 @@ def run_with_pairs(request: pytest.FixtureRequest, spark: SparkSession) -> Run:
     return evaluated(spark, request.param)
 
 
-def close(value: float, expected: Exact | float) -> bool:
-    """To 1e-12, relative above 1 (which only a lift can be, and a log loss)."""
-    return abs(value - float(expected)) <= 1e-12 * max(float(expected), 1.0)
+def expected_of(run: Run, rows: Sequence[Row]) -> dict[tuple[str, float | None], Measure]:
+    """The measures of a group by name and threshold."""
+    measures = ranking_measures(rows, run.asked) | probability_measures(rows, run.asked)
+    expected: dict[tuple[str, float | None], Measure] = {(name, None): found for name, found in measures.items()}
+    for threshold in THRESHOLDS:
+        cells = brute_force.cells(rows, threshold, run.strict)
+        expected |= {(name, threshold): m for name, m in brute_force.threshold_measures(cells, run.asked).items()}
+    return expected
 
 
-def test_brute_force_knows_every_metric() -> None:
-    cells, rows = brute_force.Cells(1, 1, 1, 1), [Row(1, 0.75), Row(0, 0.25)]
-    assert brute_force.threshold_measures(cells).keys() == THRESHOLD.keys()
-    assert brute_force.score_measures(rows).keys() == SCORE.keys()
+def metrics_of(metrics: Sequence[dict[str, Any]]) -> dict[tuple[str, float | None], dict[str, Any]]:
+    """Rows of `metrics` of a group by name and, for a metric at thresholds, threshold."""
+    found = {(m["metric"], m["threshold"] if m["metric"] in AT_THRESHOLDS else None): m for m in metrics}
+    assert len(found) == len(metrics)
+    return found
 
 
 def test_metrics(run: Run) -> None:
     found = run.by_group("metrics")
     assert found.keys() == run.groups.keys()
     for group, rows in run.groups.items():
-        expected: dict[tuple[str, float | None], Measure] = {
-            (name, None): measure for name, measure in brute_force.score_measures(rows).items()
-        }
-        for threshold in THRESHOLDS:
-            cells = brute_force.cells(rows, threshold, run.strict)
-            expected |= {(name, threshold): m for name, m in brute_force.threshold_measures(cells).items()}
-        metrics = {(m["metric"], m["threshold"] if m["metric"] in THRESHOLD else None): m for m in found[group]}
-        assert len(metrics) == len(found[group]), group
+        expected, metrics = expected_of(run, rows), metrics_of(found[group])
         assert metrics.keys() == expected.keys(), group
         P, N = brute_force.total(rows, 1), brute_force.total(rows, 0)
         ((size, positives, negatives),) = {(m["rows"], m["positives"], m["negatives"]) for m in found[group]}
@@ -191,27 +63,82 @@ def test_metrics(run: Run) -> None:
             value, reason = expected[key]
             assert metric["reason"] == reason, (group, key)
             assert (metric["value"] is None) == (reason is not None), (group, key)
-            assert value is None or close(metric["value"], value), (group, key)
+            # Gains and losses cancel, so that a profit is as exact as the weights that it adds up.
+            scale = max(1, (P + N) / run.asked.row) if "profit" in key[0] else 1
+            assert value is None or close(metric["value"] / scale, value / scale), (group, key)
         auc = metrics["roc_auc", None]["value"]
         if auc is not None and not run.weighted:
             assert round(2 * P * N * auc) == brute_force.u2(rows), group
             assert auc == float(expected["roc_auc", None].value), group
 
 
-def test_ks_is_reached_at_its_threshold(run: Run) -> None:
+def test_parts_of_the_brier_score_add_up(run: Run) -> None:
+    for metrics in run.by_group("metrics").values():
+        value = {m["metric"]: m["value"] for m in metrics}
+        if value["brier"] is not None:
+            parts = value["brier_reliability"] - value["brier_resolution"] + value["brier_uncertainty"]
+            binned = value["brier_reliability_binned"] - value["brier_resolution_binned"] + value["brier_uncertainty"]
+            assert close(parts, value["brier"])
+            assert close(binned + value["brier_within_bin"], value["brier"])
+
+
+def test_intervals(run: Run) -> None:
     for group, metrics in run.by_group("metrics").items():
         rows = run.groups[group]
-        (ks,) = (m for m in metrics if m["metric"] == "ks")
-        assert (ks["threshold"] is None) == (ks["value"] is None), group
-        if ks["value"] is None:
+        of_auc = auc_interval(rows, run.asked)
+        of_gini = of_auc and (2 * of_auc[0] - 1, 2 * of_auc[1] - 1)
+        expected: dict[tuple[str, float | None], Bounds | None] = {("roc_auc", None): of_auc}
+        expected |= {(name, None): of_gini for name in ("gini", "accuracy_ratio")}
+        for threshold in THRESHOLDS:
+            cells = brute_force.cells(rows, threshold, run.strict)
+            measures = brute_force.threshold_measures(cells, run.asked)
+            for name, size in PROPORTIONS.items():
+                expected[name, threshold] = rate_interval(rows, measures[name].value, size(cells), run.asked)
+        for key, metric in metrics_of(metrics).items():
+            found, bounds = (metric["lower"], metric["upper"]), expected.get(key)
+            if bounds is None:
+                assert found == (None, None), (group, key)
+            else:
+                assert found[0] <= metric["value"] <= found[1], (group, key)
+                assert all(map(close, found, bounds)), (group, key, found, bounds)
+
+
+Bounds = tuple[float, float]
+
+
+def auc_interval(rows: Sequence[Row], asked: Asked) -> Bounds | None:
+    """DeLong's, of frequencies with two rows of either class."""
+    P, N = brute_force.total(rows, 1), brute_force.total(rows, 0)
+    if not whole(rows, asked.row) or min(P, N) < 2 * asked.row:
+        return None
+    auc = Fraction(brute_force.u2(rows), 2 * P * N)
+    return logit_interval(float(auc), delong_error(rows, asked.row), z_of(asked.confidence))
+
+
+def rate_interval(rows: Sequence[Row], value: Fraction | None, size: Exact, asked: Asked) -> Bounds | None:
+    """Wilson's, of frequencies."""
+    if value is None or not whole(rows, asked.row):
+        return None
+    return wilson_interval(value, Fraction(size, asked.row), z_of(asked.confidence))
+
+
+@pytest.mark.parametrize("name", ["ks", *thresholds_to_choose(Asked())])
+def test_best_values_are_reached_at_their_threshold(run: Run, name: str) -> None:
+    values, sign = brute_force.gap, 1
+    if name != "ks":
+        values, _, sign = thresholds_to_choose(run.asked)[name]
+    for group, metrics in run.by_group("metrics").items():
+        (metric,) = (m for m in metrics if m["metric"] == name)
+        assert (metric["threshold"] is None) == (metric["value"] is None), group
+        if metric["value"] is None:
             continue
-        best = brute_force.ks_point(rows, run.strict)
-        if not run.weighted:
-            assert ks["threshold"] == best.threshold, group
-        # With weights two gaps that differ by rounding alone count as one.
-        curve = brute_force.curve(rows, run.strict)
-        reached = max(brute_force.gap(cells) for threshold, cells in curve if threshold == ks["threshold"])
-        assert close(reached, brute_force.gap(best.cells)), group
+        points = brute_force.curve(run.groups[group], run.strict)[name == "ks" :]
+        best, threshold = best_point(points, values, sign)
+        # Two values that differ by rounding alone count as one.
+        if not run.weighted and name not in ("best_mcc", "closest_to_top_left"):
+            assert metric["threshold"] == threshold, group
+        reached = [v for t, c in points if t == metric["threshold"] and (v := values(c)) is not None]
+        assert any(close(value, best) for value in reached), group
 
 
 def test_confusion(run: Run) -> None:
@@ -238,9 +165,11 @@ def test_curves(run: Run) -> None:
             kept += [i for i in candidates if run.is_point(point, exact[i])][:1]
         assert len(kept) == len(shown), (group, shown, exact)
         for point, position in zip(shown, kept, strict=True):
-            for name, rate in brute_force.rates(exact[position].cells).items():
-                assert (point[name] is None) == (rate is None), (group, point)
-                assert rate is None or close(point[name], rate), (group, point)
+            cells = exact[position].cells
+            measures = brute_force.threshold_measures(cells, run.asked)
+            for name, value in [*brute_force.rates(cells).items(), *((m, measures[m].value) for m in CURVE_METRICS)]:
+                assert (point[name] is None) == (value is None), (group, point, name)
+                assert value is None or close(point[name], value), (group, point, name)
         if run.curve_points is None:
             assert len(kept) == len(exact), group
         else:

@@ -1,4 +1,4 @@
-"""Real predictions and scikit-learn: values that were worked out elsewhere."""
+"""Real predictions: values that were worked out elsewhere."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from asked import THRESHOLD
 from pyspark.sql import Row, SparkSession
-from pyspark.sql import functions as F
-from sklearn import metrics as sklearn_metrics
 
 import sparkmetrics as sm
 
@@ -28,8 +27,12 @@ PANEL = {
     "average_precision": "average_precision",
     "brier": "brier",
     "log_loss": "log_loss",
+    "delong_se": "roc_auc_se",
 }
 """What the reference tables call our metrics."""
+
+Z = 1.959963984540054
+"""The normal quantile of 95 % intervals."""
 
 Values = dict[str, float]
 
@@ -40,16 +43,29 @@ def values_of(rows: list[Row], *keys: str) -> dict[tuple[Any, ...], Values]:
     for row in rows:
         values = found.setdefault((row["level"], *(row[key] for key in keys)), {})
         at = row["threshold"]
-        values[row["metric"] if at is None or row["metric"] == "ks" else f"{row['metric']}@{at}"] = row["value"]
+        at_threshold = row["metric"] in THRESHOLD
+        values[f"{row['metric']}@{at}" if at_threshold else row["metric"]] = row["value"]
+        if not at_threshold:
+            values[f"{row['metric']}, threshold"] = at
+        if row["metric"] == "roc_auc":
+            values |= {end: row[end] for end in ("lower", "upper")}
         values |= {name: row[name] for name in ("rows", "positives", "negatives")}
     return found
 
 
 def assert_panel(found: Values, wanted: dict[str, Any], tolerance: float = 1e-12) -> None:
-    """The values of a reference panel that exist here; those of DeLong and of profits do not yet."""
+    """The values of a reference panel, and DeLong's interval: the reference's is not on the logit scale."""
     expected = {PANEL[name]: value for name, value in wanted.items() if name in PANEL}
     assert expected
     assert {name: found[name] for name in expected} == pytest.approx(expected, rel=0, abs=tolerance)
+    if "delong_se" in wanted:
+        auc, error = wanted["auc"], wanted["delong_se"]
+        plain = wanted["delong_lo"], wanted["delong_hi"]
+        assert (auc - Z * error, auc + Z * error) == pytest.approx(plain, rel=0, abs=1e-10)
+        logit, spread = math.log(auc / (1.0 - auc)), Z * error / (auc * (1.0 - auc))
+        bounds = tuple(1.0 / (1.0 + math.exp(-bound)) for bound in (logit - spread, logit + spread))
+        assert (found["lower"], found["upper"]) == pytest.approx(bounds, rel=0, abs=1e-10)
+        assert 0.0 < found["lower"] < auc < found["upper"] < 1.0
 
 
 def assert_thresholds(found: Values, wanted: dict[str, dict[str, float]]) -> None:
@@ -130,6 +146,9 @@ def test_titanic(titanic: dict[str, dict[tuple[Any, ...], Values]]) -> None:
             assert rf[f"{metric}@{at}"] == pytest.approx(value, rel=0, abs=1e-12)
     assert rf["roc_auc"] == 0.846935960591133
     for metric, value in {
+        "accuracy_ratio": 0.6938719211822659,
+        "accuracy_ratio_optimistic": 0.6970246305418719,
+        "roc_auc_se": 0.023028976896337882,
         "average_precision": 0.8198678510173409,
         "gini": 0.6938719211822659,
         "ks": 0.5635467980295567,
@@ -156,6 +175,17 @@ def test_titanic(titanic: dict[str, dict[tuple[Any, ...], Values]]) -> None:
     assert ports[None] == 2
 
 
+def test_titanic_gains(titanic_counts: sm.ScoreCounts) -> None:
+    table = titanic_counts.evaluate(levels=[[]]).gains().where("model = 'rf'").orderBy("bucket").collect()
+    assert [row["bucket"] for row in table] == list(range(1, 11))
+    assert {row["rows"] for row in table} == {32.8}
+    cumulative = [32.4, 61, 76.4, 92, 103, 107.8, 114, 118 + 0.8 / 9, 121, 125]
+    assert [row["cumulative_positives"] for row in table] == pytest.approx(cumulative, rel=1e-12)
+    assert [row["cumulative_gain"] for row in table] == pytest.approx([p / 125 for p in cumulative], rel=1e-12)
+    lift = [p / 125 / (0.1 * i) for i, p in enumerate(cumulative, start=1)]
+    assert [row["cumulative_lift"] for row in table] == pytest.approx(lift, rel=1e-12)
+
+
 def test_titanic_reference(titanic: dict[str, dict[tuple[Any, ...], Values]], expected: dict[str, Any]) -> None:
     reference = expected["titanic"]
     for model in ("rf", "lr", "hgb"):
@@ -167,6 +197,16 @@ def test_titanic_reference(titanic: dict[str, dict[tuple[Any, ...], Values]], ex
         column, value = segment.split("=")
         key = (column, "rf", value, None, None) if column == "sex" else (column, "rf", None, int(value), None)
         assert_panel(titanic[">"][key], panel)
+    # On the logit scale the interval ends below 1; on the scale of the AUC it would not.
+    second_class = titanic[">"]["pclass", "rf", None, 2, None]
+    assert second_class["upper"] < 1.0 < reference["segments_rf"]["pclass=2"]["delong_hi"]
+
+
+def test_titanic_accuracy_ratios(titanic: dict[str, dict[tuple[Any, ...], Values]], expected: dict[str, Any]) -> None:
+    for model in ("rf", "lr", "hgb"):
+        found, reference = titanic[">"]["total", model, None, None, None], expected["titanic"][model]["cap"]
+        assert found["accuracy_ratio"] == pytest.approx(reference["ar_tie_averaged"], rel=0, abs=1e-12)
+        assert found["accuracy_ratio_optimistic"] == pytest.approx(reference["ar_label_first"], rel=0, abs=1e-12)
 
 
 def test_titanic_is_the_reference_table(shared_data: Path) -> None:
@@ -235,7 +275,11 @@ def test_smaller_reference_tables(spark: SparkSession, shared_data: Path, expect
     )
     found = {
         rule: values_of(
-            counts.evaluate(thresholds=[0.1, 0.5, 0.9], threshold_rule=rule).metrics().collect(), "model", "band"
+            counts.evaluate(thresholds=[0.1, 0.22, 0.24, 0.5, 0.9], threshold_rule=rule, payoffs={"tp": 200, "fp": -80})
+            .metrics()
+            .collect(),
+            "model",
+            "band",
         )
         for rule in (">", ">=")
     }
@@ -247,8 +291,24 @@ def test_smaller_reference_tables(spark: SparkSession, shared_data: Path, expect
     assert_thresholds(totals["score_full"], expected["telco"]["thresholds_gt"])
     assert_thresholds(found[">="]["total", "score_full", None], {"0.5": expected["telco"]["cm_ge_0.5"]})
     assert_thresholds(found[">="]["total", "two_class_example", None], {"0.5": expected["two_class_example"]["cm"]})
+    two_class = found[">="]["total", "two_class_example", None]
+    for ours, theirs in {"cohen_kappa": "kappa", "mcc": "mcc"}.items():
+        assert two_class[f"{ours}@0.5"] == pytest.approx(expected["two_class_example"][theirs], rel=0, abs=1e-12)
+    assert_profits(found[">="], expected["telco"])
     for band, panel in expected["telco"]["by_band"].items():
         assert_panel(found[">"]["band", "score_full", band], {name: panel[name] for name in ("n", "positives", "auc")})
+
+
+def assert_profits(found: dict[tuple[Any, ...], Values], telco: dict[str, Any]) -> None:
+    """Of a churn campaign: 200 for each churner called, 80 for each call in vain."""
+    for model in ("score_full", "score_no_contract"):
+        profit, values = telco[model]["profit_best"], found["total", model, None]
+        assert values[f"profit@{profit['threshold']}"] == profit["profit"]
+        assert values["profit@0.5"] == profit["profit_at_0_5"]
+    full = found["total", "score_full", None]
+    assert (full["profit@0.22"], full["profit@0.5"]) == (32_360.0, 27_480.0)
+    # Between the hundredths at which the reference looked.
+    assert (full["best_profit"], full["best_profit, threshold"]) == (32_680.0, 0.22278182208538055)
 
 
 def test_two_class_example_with_weights(spark: SparkSession, shared_data: Path, expected: dict[str, Any]) -> None:
@@ -261,7 +321,8 @@ def test_two_class_example_with_weights(spark: SparkSession, shared_data: Path, 
     ((_, found),) = values_of(table.collect()).items()
     reference = expected["two_class_example"]["weighted"]
     wanted = {"roc_auc": reference["auc"]} | {name: reference[name] for name in ("average_precision", "log_loss")}
-    wanted |= {f"{name}@0.5": reference[name] for name in ("f1", "precision", "recall", "accuracy")}
+    at_threshold = ("f1", "precision", "recall", "accuracy", "balanced_accuracy", "mcc")
+    wanted |= {f"{name}@0.5": reference[name] for name in at_threshold} | {"cohen_kappa@0.5": reference["kappa"]}
     assert {name: found[name] for name in wanted} == pytest.approx(wanted, rel=0, abs=1e-12)
     assert found["rows"] == len(rows)
     assert found["positives"] == pytest.approx(math.fsum(w for y, _, w in rows if y), rel=1e-12)
@@ -274,7 +335,9 @@ def test_ten_forecasters_of_a_wide_table(spark: SparkSession, shared_data: Path,
     found = values_of(table.collect(), "model")
     assert set(found) == {("total", model) for model in models}
     for model in models:
-        assert_panel(found["total", model], expected["triptych"][model]["panel"])
+        reference = expected["triptych"][model]
+        assert_panel(found["total", model], reference["panel"])
+        assert found["total", model]["brier_uncertainty"] == pytest.approx(reference["corp"]["UNC"], rel=0, abs=1e-12)
 
 
 # --- a million forecasts
@@ -320,64 +383,3 @@ def test_a_million_weighted_forecasts(spark: SparkSession, shared_data: Path, ex
     assert found["roc_auc"] == pytest.approx(reference["auc"], rel=0, abs=1e-10)
     assert found["brier"] == pytest.approx(reference["brier"], rel=0, abs=1e-10)
     ev.unpersist()
-
-
-# --- scikit-learn
-
-
-def random_cases(number: int) -> dict[int, tuple[Any, Any, Any]]:
-    """{case: labels, scores, weights}: both classes, of 2 to 300 rows, with ties of none to nearly all."""
-    random, cases = np.random.default_rng(20240229), {}
-    for case in range(number):
-        size = int(random.integers(2, 300))
-        label = random.permutation(np.concatenate([[0, 1], random.random(size - 2) < random.uniform(0.05, 0.95)]))
-        score = np.clip(random.normal(0.4 + 0.2 * label, 0.3), 0.0, 1.0)
-        digits = case % 4
-        cases[case] = (label.astype(int), np.round(score, digits) if digits else score, random.gamma(0.5, 3.0, size))
-    return cases
-
-
-@pytest.mark.parametrize("weighted", [False, True], ids=["unweighted", "weighted"])
-def test_against_scikit_learn(spark: SparkSession, weighted: bool) -> None:
-    cases = random_cases(100)
-    rows = [
-        (case, int(y), float(p), float(w)) for case, columns in cases.items() for y, p, w in zip(*columns, strict=True)
-    ]
-    frame = spark.createDataFrame(rows, "case int, label int, score double, weight double").repartition(3)
-    ev = sm.evaluate(
-        frame,
-        by=["case"],
-        label="label",
-        score="score",
-        weight="weight" if weighted else None,
-        thresholds=[0.5],
-        curve_points=None,
-    )
-    found = {key[1]: values for key, values in values_of(ev.metrics().collect(), "case").items()}
-    curves: dict[int, list[Row]] = {}
-    for row in ev.curves().orderBy(F.asc("case"), F.asc("point")).collect():
-        curves.setdefault(row["case"], []).append(row)
-    assert len(found) == len(curves) == len(cases)
-    for case, (label, score, weight) in cases.items():
-        given = {"sample_weight": weight if weighted else None}
-        called = score >= 0.5
-        zero = {**given, "zero_division": np.nan}
-        wanted = {
-            "roc_auc": sklearn_metrics.roc_auc_score(label, score, **given),
-            "average_precision": sklearn_metrics.average_precision_score(label, score, **given),
-            "log_loss": sklearn_metrics.log_loss(label, score, **given),
-            "brier": sklearn_metrics.brier_score_loss(label, score, **given),
-            "accuracy@0.5": sklearn_metrics.accuracy_score(label, called, **given),
-            "recall@0.5": sklearn_metrics.recall_score(label, called, **given),
-            "specificity@0.5": sklearn_metrics.recall_score(label, called, pos_label=0, **given),
-            "precision@0.5": sklearn_metrics.precision_score(label, called, **zero),
-            "npv@0.5": sklearn_metrics.precision_score(label, called, pos_label=0, **zero),
-            "f1@0.5": sklearn_metrics.f1_score(label, called, **given),
-        }
-        fpr, tpr, thresholds = sklearn_metrics.roc_curve(label, score, drop_intermediate=False, **given)
-        wanted["ks"] = np.max(np.abs(tpr - fpr))
-        got = {name: math.nan if found[case][name] is None else found[case][name] for name in wanted}
-        assert got == pytest.approx({k: float(v) for k, v in wanted.items()}, rel=0, abs=1e-12, nan_ok=True), case
-        assert [row["threshold"] for row in curves[case]] == list(thresholds)
-        for column, values in (("tpr", tpr), ("fpr", fpr)):
-            assert np.allclose([row[column] for row in curves[case]], values, rtol=0, atol=1e-12), case

@@ -48,21 +48,22 @@ def only_where(condition: Number, number: Number) -> Number:
 
 
 def square_root(number: Number) -> Number:
-    """The square root of a number that is not negative; undefined stays undefined."""
+    """The square root; undefined for a negative number."""
     if is_column(number):
         from pyspark.sql import functions as F
 
-        return F.sqrt(number)
-    return _plain(np.sqrt(number))
+        return F.sqrt(F.when(number >= 0, number))
+    return _plain(np.sqrt(number, out=np.full(np.shape(number), np.nan), where=np.asarray(number) >= 0))
 
 
 def exponential(number: Number) -> Number:
-    """e to the power of a number."""
+    """e to the power of a number; infinite past the largest double."""
     if is_column(number):
         from pyspark.sql import functions as F
 
         return F.exp(number)
-    return _plain(np.exp(number))
+    with np.errstate(over="ignore"):
+        return _plain(np.exp(number))
 
 
 def logarithm(number: Number) -> Number:
@@ -73,6 +74,15 @@ def logarithm(number: Number) -> Number:
         return F.ln(number)  # NULL for 0
     positive = np.asarray(number) > 0
     return _plain(np.log(number, out=np.full(np.shape(number), np.nan), where=positive))
+
+
+def logarithm_of_1_plus(number: Number) -> Number:
+    """The natural logarithm of 1 plus a number of at least 0, which keeps the digits of a small one."""
+    if is_column(number):
+        from pyspark.sql import functions as F
+
+        return F.log1p(number)
+    return _plain(np.log1p(number))
 
 
 def choose(condition: Number, then: Number, otherwise: Number) -> Number:

@@ -93,14 +93,16 @@ class PositivesInTop(Part):
         return np.stack([*of_buckets, *(top_weight(k, weight) for k in self.top_k)], axis=1)
 
     def contribute(self, steps: Steps, weighted: bool, strict: bool) -> Mapping[str, pa.Array]:
-        edges = self.edges(steps.group_totals.weight)
+        weight = steps.group_totals.weight
+        edges = self.edges(weight)
         whole, split = np.empty(edges.shape), np.empty(edges.shape)
         above, mine = steps.above.weight, steps.positive + steps.negative
         down_to = -steps.cells.predicted_positives
         for column, edge in enumerate(edges.T):
             # The lowest score whose block begins above the edge: the last one that reaches it.
             at = kernel.search(down_to, steps.starts, steps.ends, -edge, above=True) - 1
-            inside = at >= steps.starts
+            # A top of all rows holds all positives, also light ones that sums of heavy rows above them lose.
+            inside = (at >= steps.starts) & (edge < weight)
             at = np.maximum(at, steps.starts)
             share = np.clip((edge - above[at]) / mine[at], 0.0, 1.0)
             whole[:, column] = np.where(inside, steps.positives_above_inside[at], steps.positives_inside)

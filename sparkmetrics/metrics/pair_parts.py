@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from sparkmetrics import kernel
 from sparkmetrics.kernel import Floats
-from sparkmetrics.metrics.arithmetic import Number, only_where, ratio, square_root
+from sparkmetrics.metrics.arithmetic import Number, ratio, square_root
 from sparkmetrics.metrics.counts import Totals
 from sparkmetrics.metrics.parts import Part
 from sparkmetrics.metrics.steps import Steps
@@ -144,5 +144,5 @@ def delong_error(placements: Number, totals: Totals) -> Number:
     variance = ratio(placements["positive"]["squares"], totals.positives * (totals.positives - 1.0)) + ratio(
         placements["negative"]["squares"], totals.negatives * (totals.negatives - 1.0)
     )
-    # Of less than one row's weight a divisor is negative.
-    return square_root(only_where(variance >= 0.0, variance))
+    # Of less than one row's weight a divisor is negative, and so may the variance be: undefined.
+    return square_root(variance)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sparkmetrics.kernel import Floats
-from sparkmetrics.metrics.arithmetic import Bins, Number, absolute, largest_over, logarithm, ratio, sum_over
+from sparkmetrics.metrics.arithmetic import Bins, Number, absolute, largest_over, logarithm_of_1_plus, ratio, sum_over
 from sparkmetrics.metrics.counts import Totals
 from sparkmetrics.metrics.list_parts import ScoreBins, squared_errors
 from sparkmetrics.metrics.parameters import Parameters
@@ -87,9 +87,10 @@ def brier(squared_errors: Number, totals: Totals) -> Number:
 )
 def log_loss_skill(log_losses: Number, totals: Totals) -> Number:
     """How much of the log loss of knowing the prevalence alone the scores save."""
-    p = _prevalence(totals)
-    n = ratio(totals.negatives, totals.weight)
-    return 1.0 + ratio(log_loss(log_losses, totals), p * logarithm(p) + n * logarithm(n))
+    P, N = totals.positives, totals.negatives
+    # -P log(P / W) - N log(N / W), in which the logarithm of a share near 1 would lose the digits of the other.
+    of_prevalence = P * logarithm_of_1_plus(ratio(N, P)) + N * logarithm_of_1_plus(ratio(P, N))
+    return 1.0 - ratio(log_losses, of_prevalence)
 
 
 @score_metric(

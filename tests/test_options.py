@@ -1,0 +1,101 @@
+"""Arguments of an evaluation: what is accepted, the names that metrics get, and errors that say what is wrong."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sparkmetrics.columns import Keys
+from sparkmetrics.errors import ConfigError
+from sparkmetrics.metrics import Parameters, score_metrics, threshold_metrics
+from sparkmetrics.metrics.counts import Cells
+from sparkmetrics.metrics.parameters import Region
+from sparkmetrics.options import Options
+
+KEYS = Keys(("model",), ("F1", "day"))
+
+NUMBERS = (math.nan, "1", None, True, [1])
+"""What is no number, each among others."""
+
+
+def wrong() -> list[tuple[str, Any]]:
+    """Arguments that are not accepted."""
+    found: list[tuple[str, Any]] = [("beta", value) for value in (1, "1", None, [0], [-1], [math.inf])]
+    found += [(name, [value]) for name in ("beta", "top_k", "partial_auc") for value in NUMBERS]
+    for name in ("costs", "payoffs", "accuracy_weights"):
+        found += [(name, value) for value in (1, "fp", [1, 2, 3, 4], {}, {"FP": 1}, {"tp": 1, "cost": 2})]
+        found += [(name, {"fp": value}) for value in (*NUMBERS, math.inf, -math.inf)]
+    found += [("accuracy_weights", {"tp": -1})]
+    found += [("partial_auc", value) for value in (0.1, "fpr", None, {"fpr": [0, 0.1]}, [["fpr", 0]], [("roc", 0, 1)])]
+    for ends in ((0.1, 0), (0.1, 0.1), (-0.1, 1), (0, 1.1), (0, math.nan), ("0", 1)):
+        found += [("partial_auc", [("fpr", *ends)]), ("partial_auc", [{"tpr": list(ends)}])]
+    found += [("partial_auc", [{"fpr": [0, 0.1], "tpr": [0.5, 1]}]), ("partial_auc", [{"fpr": 0.1}])]
+    found += [("top_k", value) for value in (100, "1%", None, [0], [-5], [math.inf], ["0%"], ["100%"], ["1"], ["x%"])]
+    for name in ("buckets", "calibration_bins"):
+        found += [(name, value) for value in (0, -1, 2.0, "10", None, True)]
+    found += [("curve_metrics", value) for value in ("f1", 1, None, ["roc_auc"], ["nope"], ["f1"], ["profit"], [1])]
+    found += [("confidence", value) for value in (0, 1, 95, -0.5, *NUMBERS)]
+    return found
+
+
+@pytest.mark.parametrize(("name", "value"), wrong(), ids=repr)
+def test_wrong_arguments_are_errors_that_name_them(name: str, value: object) -> None:
+    with pytest.raises(ConfigError, match=rf"^{name}\b"):
+        Options.make(KEYS, **{name: value})
+
+
+def test_errors_say_what_was_found() -> None:
+    for arguments, message in (
+        ({"beta": [0.5, 0]}, "beta must be positive numbers, found 0"),
+        ({"costs": {"fp": math.inf}}, "costs must be finite numbers, found {'fp': inf}"),
+        ({"payoffs": {"gain": 1}}, "payoffs must give numbers for some of 'tp', 'fp', 'fn', 'tn', found {'gain': 1}"),
+        ({"top_k": ["150%"]}, "top_k: '150%' is neither a number of rows"),
+        ({"confidence": 95}, "confidence must be a number between 0 and 1, for example 0.95, found 95"),
+        ({"calibration_bins": 0}, "calibration_bins must be a whole number of at least 1, found 0"),
+        ({"curve_metrics": ["auc"]}, "curve_metrics: 'auc' is no metric at a threshold. These are: 'accuracy'"),
+        ({"curve_metrics": ["f1"]}, "curve_metrics: 'f1' is also the name of a key column"),
+    ):
+        with pytest.raises(ConfigError) as error:
+            Options.make(KEYS, **arguments)
+        assert str(error.value).startswith(message)
+
+
+def test_arguments_are_read_as_they_are_meant() -> None:
+    parameters = Options.make(
+        KEYS,
+        beta=[np.float64(0.5), 1, 1.0],
+        costs={"fp": 1, "fn": 5},
+        payoffs={"tp": 200, "fp": -80},
+        accuracy_weights={"tp": 2},
+        partial_auc=[("fpr", 0, 0.1), {"fpr": [0, 0.1]}, {"tpr": (0.9, 1)}],
+        top_k=[100, 0.01, "1%", " 2.5 %", 1],
+        confidence=np.float64(0.9),
+    ).parameters
+    assert parameters.beta == (0.5, 1.0)
+    assert parameters.costs == Cells(tp=0.0, fp=1.0, fn=5.0, tn=0.0)
+    assert parameters.payoffs == Cells(tp=200.0, fp=-80.0, fn=0.0, tn=0.0)
+    assert parameters.accuracy_weights == Cells(tp=2.0, fp=1.0, fn=1.0, tn=1.0)
+    assert parameters.partial_auc == (Region("fpr", 0.0, 0.1), Region("tpr", 0.9, 1.0))
+    assert parameters.top_k == (100.0, 0.01, 0.025, 1.0)
+    assert parameters.confidence == 0.9
+    assert Options.make(KEYS).parameters == Parameters()
+
+
+def test_parameters_are_part_of_the_name() -> None:
+    parameters = Options.make(
+        KEYS, beta=[0.5, 1, 2, 1 / 3], top_k=[100, 1e6, "1%", 0.025], partial_auc=[("tpr", 0.9, 1)]
+    ).parameters
+    names = [*threshold_metrics(parameters), *score_metrics(parameters)]
+    assert len(set(names)) == len(names)
+    assert [name for name in names if name.startswith("fbeta")] == [
+        *("fbeta_0.5", "fbeta_1", "fbeta_2", "fbeta_0.333333333333333")
+    ]
+    assert [name for name in names if "precision_at" in name] == [
+        f"precision_at_{top}" for top in ("100", "1000000", "1%", "2.5%")
+    ]
+    assert [name for name in names if "partial_auc" in name] == [
+        *("partial_auc_tpr_0.9_1", "partial_auc_corrected_tpr_0.9_1")
+    ]
