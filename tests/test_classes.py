@@ -23,9 +23,9 @@ from sklearn import metrics as sklearn_metrics
 from sparkmetrics import ConfigError, SchemaError, WriteError, class_tables
 from sparkmetrics.class_counts import (
     ClassCounts,
-    at_levels,
     class_count_table,
     class_counts_of,
+    counts_at_levels,
     read_class_counts,
 )
 from sparkmetrics.class_metrics import ClassTask, class_metric_rows, class_metric_table
@@ -421,7 +421,7 @@ def test_random_cases_against_scikit_learn(spark: SparkSession, weighted: bool) 
                 columns[name].append(value)
     frame = spark.createDataFrame(pa.table(columns))
     keys = Keys(("case",), (), (StringType(),))
-    cells = at_levels(class_counts_of(frame, keys, weighted), [()]).toArrow()
+    cells = counts_at_levels(class_counts_of(frame, keys, weighted), [()]).toArrow()
     for declared in (None, ("b", "a", "d", "2", "10", "-3")):
         table = measured(cells, classes=declared)
         found = by_key(table.to_pylist(), "b0")
@@ -515,7 +515,7 @@ def test_states_add_up(spark: SparkSession, tmp_path: Path) -> None:
 
 def test_class_count_table(spark: SparkSession) -> None:
     frame = predictions(spark, 400, 4)
-    leveled = at_levels(class_counts_of(frame, KEYS, weighted=True), [(), (1,), (0, 1)]).cache()
+    leveled = counts_at_levels(class_counts_of(frame, KEYS, weighted=True), [(), (1,), (0, 1)]).cache()
     used: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for row in frame.toArrow().to_pylist():
         for group in (
@@ -548,7 +548,7 @@ def test_sums_of_weights_do_not_drift(spark: SparkSession) -> None:
     frame = spark.range(0, rows, 1, 2).select(
         text.alias("class_label"), text.alias("class_prediction"), F.lit(0.1).alias("weight")
     )
-    (row,) = at_levels(class_counts_of(frame, Keys((), (), ()), weighted=True), [()]).collect()
+    (row,) = counts_at_levels(class_counts_of(frame, Keys((), (), ()), weighted=True), [()]).collect()
     assert row["count"] == pytest.approx(float(rows * Fraction(0.1)), rel=1e-14)
     assert row["rows"] == rows
 
@@ -569,7 +569,7 @@ def test_a_hundred_classes_in_one_plan(spark: SparkSession) -> None:
         F.lit(1.0).alias("rows"),
     )
     counts = ClassCounts(keys, frame, weighted=False)
-    table = class_metric_table(at_levels(counts, [(), (0,)]), keys, METRICS, z=Z)
+    table = class_metric_table(counts_at_levels(counts, [(), (0,)]), keys, METRICS, z=Z)
     with contextlib.redirect_stdout(io.StringIO()) as printed:
         table.explain(mode="formatted")
     plan = printed.getvalue()
@@ -608,7 +608,7 @@ def test_hpc_cv(spark: SparkSession, shared_data: Path, weighted: bool) -> None:
         )
     )
     keys = Keys((), ("Resample",), (StringType(),))
-    leveled = at_levels(class_counts_of(frame, keys, weighted), [(), (0,)])
+    leveled = counts_at_levels(class_counts_of(frame, keys, weighted), [(), (0,)])
     table = class_metric_table(leveled, keys, METRICS, classes=["VF", "F", "M", "L"], z=Z)
     found = by_key((row.asDict() for row in table.collect()), "s0")
     published = json.loads((shared_data / "expected.json").read_text())["hpc_cv"]
