@@ -114,7 +114,7 @@ def read_results(spark: SparkSession, path: str, table: str, run_date: date | st
     ----------
     spark : session.
     path : `output.path` of the job.
-    table : "metrics", "confusion", "curves", "segment_auc" or "score_counts".
+    table : "metrics", "confusion", "curves", "gains", "calibration", "segment_auc", "class_counts" or "score_counts".
     run_date : the day.
 
     Returns
