@@ -130,7 +130,7 @@ def evaluate(
         "partial_auc": partial_auc,
         "confidence": confidence,
     }
-    Options.make(Keys((), tuple(segments)), **options)  # checked before anything runs
+    Options.make(Keys(tuple(by), tuple(segments)), **options)  # checked before anything runs
     states = read_states(
         frame,
         by=by,

@@ -5,6 +5,7 @@ A class is text: `1` and `1.0` are the class "1", true is "true". Label and pred
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -23,6 +24,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from sparkmetrics.class_tables import NUMBER
 from sparkmetrics.columns import field_type, listed, resolve
 from sparkmetrics.errors import ConfigError, DataError, SchemaError
 
@@ -68,11 +70,13 @@ def class_text(column: Column, kind: DataType, with_numbers: bool, role: str) ->
 
 
 def in_order(classes: Sequence[str]) -> tuple[str, ...]:
-    """Classes that were found, in order: numbers by size, else text by the alphabet."""
-    try:
-        return tuple(sorted(classes, key=float))
-    except ValueError:
-        return tuple(sorted(classes))
+    """Classes that were found, in order: numbers by size, then other text by the alphabet."""
+
+    def place(name: str) -> tuple[bool, float, str]:
+        is_number = re.match(NUMBER, name) is not None
+        return not is_number, float(name) if is_number else 0.0, name
+
+    return tuple(sorted(classes, key=place))
 
 
 @dataclass(frozen=True)

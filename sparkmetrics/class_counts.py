@@ -31,7 +31,7 @@ SPLIT = 2.0**27 + 1.0
 class ClassCounts:
     """The exact state of an evaluation of predicted classes: counts of every (by, segments), which add up with `+`.
 
-    Made by `class_counts_of` or `read_class_counts`. Lazy: rows are read when something made from it is.
+    Made by `sparkmetrics.class_counts`, which keeps them until `unpersist`, or by `read_class_counts`.
 
     Attributes
     ----------
@@ -94,6 +94,10 @@ class ClassCounts:
         """
         write_parquet(self.table(), path, mode)
 
+    def unpersist(self) -> None:
+        """Frees what the cluster keeps of these counts; they are made again when needed."""
+        self.frame.unpersist()
+
     def evaluate(self, positive: Label = 1, **options: Any) -> Evaluation:
         """Measures of these counts; one action looks for the classes.
 
@@ -124,17 +128,17 @@ def class_counts_of(clean: DataFrame, keys: Keys, weighted: bool) -> ClassCounts
         *keys.columns, F.col("class_label").alias("label"), F.col("class_prediction").alias("prediction")
     )
     rows = F.count("*").cast("double")
-    counts = cells.agg((_sum("weight") if weighted else rows).alias("count"), rows.alias("rows"))
+    counts = cells.agg((sum_of_weights("weight") if weighted else rows).alias("count"), rows.alias("rows"))
     return ClassCounts(keys, counts, weighted=weighted)
 
 
 def read_class_counts(spark: SparkSession, path: str) -> ClassCounts:
-    """Class counts that `ClassCounts.write` or a job saved.
+    """Class counts that `ClassCounts.write` saved.
 
     Parameters
     ----------
     spark : session.
-    path : the folder, or one day's folder of a job.
+    path : the folder.
 
     Raises
     ------
@@ -193,23 +197,23 @@ def class_count_table(leveled: DataFrame, keys: Keys, normalize: str | None = No
     group = [*keys.by_columns, "level", *keys.segment_columns]
     count = F.col("count")
     if normalize is not None:
-        count = count / _sum("count", Window.partitionBy(*group, *NORMALIZE[normalize]))
+        count = count / sum_of_weights("count", Window.partitionBy(*group, *NORMALIZE[normalize]))
     return leveled.where(F.col("count") > 0).select(*group, "label", "prediction", count.alias("count"))
 
 
 def _pooled(counts: DataFrame, keys: Sequence[str]) -> DataFrame:
     """The counts summed over all rows of one combination of keys, label and prediction."""
     cells = counts.groupBy(*keys, "label", "prediction")
-    return cells.agg(_sum("count").alias("count"), F.sum("rows").alias("rows"))
+    return cells.agg(sum_of_weights("count").alias("count"), F.sum("rows").alias("rows"))
 
 
-def _sum(name: str, window: WindowSpec | None = None) -> Column:
+def sum_of_weights(weight: str | Column, window: WindowSpec | None = None) -> Column:
     """A sum of weights that does not drift: the upper halves of their digits add up without rounding.
 
     A running sum of 4,000,000 weights of 0.1 is off by 2.7e-11. Weights of one size have upper halves on one grid, and
     2**27 of them add up exactly; the lower halves round 2**27 times less than the weights would.
     """
-    value = F.col(name)
+    value = F.col(weight) if isinstance(weight, str) else weight
     upper = value * SPLIT - (value * SPLIT - value)
     sums = [F.sum(half) if window is None else F.sum(half).over(window) for half in (upper, value - upper)]
     return sums[0] + sums[1]

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType
 
 from sparkmetrics import inspection
 from sparkmetrics.class_columns import true_rank
+from sparkmetrics.class_counts import sum_of_weights
 from sparkmetrics.columns import Keys
 from sparkmetrics.predictions import Predictions
 from sparkmetrics.ranges import Sizing
@@ -38,6 +40,11 @@ class ClassScores:
     counts: ScoreCounts
     ranks: DataFrame
     classes: tuple[str, ...]
+
+    def unpersist(self) -> None:
+        """Frees what the cluster keeps of them; they are made again when needed."""
+        self.counts.unpersist()
+        self.ranks.unpersist()
 
 
 def class_scores_of(predictions: Predictions, classes: tuple[str, ...], sizing: Sizing) -> ClassScores:
@@ -83,6 +90,6 @@ def class_scores_of(predictions: Predictions, classes: tuple[str, ...], sizing: 
     ranked = good.select(*keys.columns, *weight, true_rank(F.col("probability"), F.col("class_place")).alias("rank"))
     rows = F.count("*").cast("double")
     ranks = ranked.groupBy(*keys.columns, "rank").agg(
-        (F.sum("weight") if weight else rows).alias("count"), rows.alias("rows")
+        (sum_of_weights("weight") if weight else rows).alias("count"), rows.alias("rows")
     )
-    return ClassScores(counts, ranks, classes)
+    return ClassScores(counts, ranks.persist(StorageLevel.MEMORY_AND_DISK), classes)

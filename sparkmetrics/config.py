@@ -55,7 +55,7 @@ class PredictionsSection(Section):
 
 
 class ColumnsSection(Section):
-    """Which column is what; the arguments of `sparkmetrics.score_counts`."""
+    """Which column is what; arguments of `sparkmetrics.evaluate`."""
 
     by: list[str] = Field(default_factory=list)
     segments: list[str] = Field(default_factory=list)
@@ -183,7 +183,7 @@ def _option_problems(config: Config) -> list[str]:
     """What the evaluation itself would refuse."""
     options = config.evaluate.model_dump(exclude={"invalid_rows"})
     try:
-        Options.make(Keys((), tuple(config.columns.segments)), **options)
+        Options.make(Keys(tuple(config.columns.by), tuple(config.columns.segments)), **options)
     except ConfigError as error:
         return [f"evaluate.{error}"]
     return []

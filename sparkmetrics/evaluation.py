@@ -14,7 +14,7 @@ from pyspark.sql.types import StructField
 from sparkmetrics import buckets, curves, groups, schemas, segments
 from sparkmetrics.class_counts import NORMALIZE, class_count_table, counts_at_levels
 from sparkmetrics.class_metrics import cells_of_class, class_metric_table
-from sparkmetrics.columns import listed
+from sparkmetrics.columns import listed, quote
 from sparkmetrics.errors import ConfigError
 from sparkmetrics.evaluator import GROUPS, PAIRS, POINTS
 from sparkmetrics.metric_rows import metric_table
@@ -22,9 +22,9 @@ from sparkmetrics.metrics import parts, probability, ranking, score_metrics, thr
 from sparkmetrics.metrics.intervals import quantile
 from sparkmetrics.metrics.list_parts import CellsAt, ScoreBins
 from sparkmetrics.metrics.parts import Part
-from sparkmetrics.multiclass import ProbabilityTask, probability_metrics, scan_classes
 from sparkmetrics.options import Options, checked_thresholds
 from sparkmetrics.passes import scan
+from sparkmetrics.probability_metrics import ProbabilityTask, probability_metrics, scan_classes
 from sparkmetrics.score_counts import ScoreCounts
 from sparkmetrics.states import States
 
@@ -43,6 +43,8 @@ class Evaluation:
     """
 
     def __init__(self, states: States, options: Options, run_id: str | None = None) -> None:
+        if states.classes is None and (options.classes, options.class_costs) != (None, None):
+            raise ConfigError("classes and class_costs need prediction or probabilities: give one, or leave them out.")
         self.states = states
         self.options = options
         self.run_id = run_id or uuid.uuid4().hex
@@ -52,7 +54,7 @@ class Evaluation:
     def counts(self) -> ScoreCounts:
         """The score counts. Raises ConfigError for an evaluation of classes alone."""
         if self.states.scores is None:
-            raise ConfigError("This needs scores: give score or scores to evaluate.")
+            raise ConfigError("curves, gains, calibration and segment_auc need scores: give score or scores.")
         return self.states.scores
 
     def metrics(self) -> DataFrame:
@@ -62,9 +64,9 @@ class Evaluation:
         -------
         `by..., level, segments..., metric, average, class, threshold, value, lower, upper, reason, rows, positives,
         negatives, run_id`. `value` is NULL exactly when `reason` says why. `threshold` is that of a metric at a
-        threshold, and for `ks` and `best_*` the one where it is reached. `lower` and `upper` are the confidence
-        interval of the AUC (DeLong, logit) and of proportions (Wilson), NULL for other metrics. Of classes, `class` is
-        the one that is measured against the rest, and `average` says how their values were averaged.
+        threshold, and for `ks`, `best_*` and `closest_to_top_left` the one where it is reached. `lower` and `upper`
+        are the confidence interval of the AUC (DeLong, logit) and of rates (Wilson), NULL for other metrics. Of
+        classes, `class` is the one that is measured against the rest, and `average` says how values were averaged.
         """
         parameters, found = self.options.parameters, []
         if self.states.scores is not None:
@@ -133,12 +135,13 @@ class Evaluation:
         ------
         ConfigError : a threshold that is not a number; neither scores nor a prediction of two classes.
         """
-        found = []
+        found, cells = [], self._cells
+        if thresholds is not None:
+            cells = CellsAt("cells", checked_thresholds(thresholds))
+            if self.states.scores is None:
+                raise ConfigError("confusion cuts scores at thresholds, and this evaluation has predictions alone.")
         if self.states.scores is not None:
-            rows, cells = self._groups, self._cells
-            if thresholds is not None:
-                cells = CellsAt("cells", checked_thresholds(thresholds))
-                rows = self._combined((cells,))
+            rows = self._groups if thresholds is None else self._combined((cells,))
             found.append(groups.cells_at_thresholds(rows, self.states.keys, cells))
         if self.states.classes is not None and self.states.positive is not None:
             leveled = counts_at_levels(self.states.classes, self.options.levels)
@@ -315,6 +318,11 @@ class Evaluation:
     def _table(self, frame: DataFrame, fields: list[StructField], with_segments: bool = True) -> DataFrame:
         """A table under the user's names, with the run's id."""
         by, segment = self.states.keys.outward()
-        columns = [*by, F.col("level"), *(segment if with_segments else []), *(F.col(field.name) for field in fields)]
+        columns = [
+            *by,
+            F.col("level"),
+            *(segment if with_segments else []),
+            *(F.col(quote(field.name)) for field in fields),
+        ]
         named = frame.select(*columns, F.lit(self.run_id).alias("run_id"))
         return schemas.conform(named, schemas.result_table(self.states.keys, fields, with_segments))

@@ -29,7 +29,7 @@ TOO_SMALL = "weights too small to multiply"
 def missing(metric: Metric, counts: Cells | Totals) -> list[tuple[Booleans, str]]:
     """Where counts that a metric needs are 0, or too small to be multiplied."""
     tests = [(getattr(counts, need) == 0, reason(need)) for need in metric.needs]
-    if {"positives", "negatives"} <= set(metric.needs):
+    if metric.of_pairs:
         tests.append((counts.positives * counts.negatives < LEAST_PRODUCT, TOO_SMALL))
     return tests
 
@@ -91,7 +91,8 @@ class Rows:
         values, number = np.ravel(values), len(self.whole)
         texts: list[str] = []
         code = np.full(number, -1)
-        for where, text in (*tests, (np.isnan(values), "denominator is 0")):
+        overflow = (np.isinf(values), "too large for a double")
+        for where, text in (*tests, (np.isnan(values), "denominator is 0"), overflow):
             code[(code < 0) & np.ravel(where)] = len(texts)
             texts.append(text)
         undefined = code >= 0
@@ -120,11 +121,13 @@ class Rows:
 def bounded(tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
     """Tables of any size as record batches of about `BATCH_ROWS` rows."""
     waiting: list[pa.Table] = []
+    rows = 0
     for table in tables:
         waiting.append(table)
-        if sum(part.num_rows for part in waiting) >= batches.BATCH_ROWS:
+        rows += table.num_rows
+        if rows >= batches.BATCH_ROWS:
             yield from _joined(waiting)
-            waiting = []
+            waiting, rows = [], 0
     if waiting:
         yield from _joined(waiting)
 

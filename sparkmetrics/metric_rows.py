@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructField, StructType
 
-from sparkmetrics import schemas
+from sparkmetrics import kernel, schemas
 from sparkmetrics.columns import Keys
 from sparkmetrics.groups import group_columns
 from sparkmetrics.long_rows import Rows, bounded, missing
@@ -80,7 +80,8 @@ def _of_batch(batch: pa.RecordBatch, task: MetricTask) -> Iterator[pa.Table]:
     common = {name: batch.column(name) for name in (*task.keys, "rows", "positives", "negatives")}
     common["class"] = pa.nulls(batch.num_rows, pa.string())
     counted = numbers(batch.column(task.cells.name))
-    rows = Rows(common, numbers(batch.column(PLACEMENTS.name))["whole"], task.z)
+    weight = numbers(batch.column("positives")) + numbers(batch.column("negatives"))
+    rows = Rows(common, numbers(batch.column(PLACEMENTS.name))["whole"] & (weight < kernel.EXACT), task.z)
     yield from _of_scores(batch, rows, task)
     for place, threshold in enumerate(task.cells.thresholds):
         cells = Cells(*(counted[cell][:, place] for cell in CELLS))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from numbers import Integral, Real
 from typing import Any
 
 from sparkmetrics.class_columns import class_name
@@ -21,6 +22,13 @@ RULES = (">=", ">")
 
 CURVE_COLUMNS = ("tpr", "fpr", "precision", "predicted_positive_rate", "lift")
 """What every curve has beside its counts."""
+
+
+MOST = 100_000
+"""Most points of a curve, buckets and bins: they are lists in one row."""
+
+LARGEST = 1e100
+"""Bound of costs and payoffs, as of weights: their products are numbers."""
 
 
 @dataclass(frozen=True)
@@ -137,9 +145,9 @@ def _numbers(name: str, numbers: object, example: str) -> tuple[float, ...]:
 
 def _betas(beta: Sequence[float]) -> tuple[float, ...]:
     values = _numbers("beta", beta, "[0.5, 1, 2]")
-    wrong = [value for value in values if not 0.0 < value < math.inf]
+    wrong = [value for value in values if not 1e-6 <= value <= 1e6]
     if wrong:
-        raise ConfigError(f"beta must be positive numbers, found {listed(wrong)}.")
+        raise ConfigError(f"beta must be positive numbers, 1e-6 to 1e6, found {listed(wrong)}.")
     return values
 
 
@@ -148,9 +156,9 @@ def _cells(name: str, values: object, default: float) -> Cells:
     cells = [field.name for field in fields(Cells)]
     if not isinstance(values, Mapping) or not values or not set(values) <= set(cells):
         raise ConfigError(f"{name} must give numbers for some of {listed(cells)}, found {values!r}.")
-    wrong = {cell: value for cell, value in values.items() if not (_is_number(value) and math.isfinite(value))}
+    wrong = {cell: value for cell, value in values.items() if not (_is_number(value) and abs(value) <= LARGEST)}
     if wrong:
-        raise ConfigError(f"{name} must be finite numbers, found {wrong!r}.")
+        raise ConfigError(f"{name} must be finite numbers, at most {LARGEST:g} in size, found {wrong!r}.")
     return Cells(*(float(values.get(cell, default)) for cell in cells))
 
 
@@ -203,7 +211,7 @@ def _top(top: object) -> float:
             value = None
         if isinstance(value, float) and not value < 1.0:
             value = None
-    if isinstance(value, (int, float)) and _is_number(value) and 0.0 < value < math.inf:
+    if isinstance(value, Real) and _is_number(value) and 0.0 < float(value) < math.inf:
         return float(value)
     raise ConfigError(f'top_k: {top!r} is neither a number of rows (100) nor a fraction below 1 of them (0.01, "1%").')
 
@@ -213,11 +221,18 @@ def _classes(classes: object) -> tuple[str, ...] | None:
         return None
     if not _is_list(classes) or isinstance(classes, Mapping):
         raise ConfigError(f"classes must be a list, for example ['a', 'b', 'c'], found {classes!r}.")
+    _check_class_names("classes", classes)  # type: ignore[arg-type]
     names = [class_name(c) for c in classes]  # type: ignore[attr-defined]
     twice = [name for name, times in Counter(names).items() if times > 1]
     if twice or not names:
         raise ConfigError(f"classes must name each class once, found {classes!r}.")
     return tuple(names)
+
+
+def _check_class_names(argument: str, names: Iterable[object]) -> None:
+    wrong = [name for name in names if not isinstance(name, (str, bool, Real))]
+    if wrong:
+        raise ConfigError(f"{argument}: a class is a string, a number or a boolean, found {listed(wrong)}.")
 
 
 def _class_costs(costs: object) -> Mapping[str, Mapping[str, float]] | None:
@@ -226,10 +241,11 @@ def _class_costs(costs: object) -> Mapping[str, Mapping[str, float]] | None:
         return None
     if not isinstance(costs, Mapping) or not costs or not all(isinstance(row, Mapping) for row in costs.values()):
         raise ConfigError(f"class_costs must be {{label: {{predicted class: cost}}}}, found {costs!r}.")
+    _check_class_names("class_costs", [*costs, *(p for row in costs.values() for p in row)])
     table = {class_name(y): {class_name(p): cost for p, cost in row.items()} for y, row in costs.items()}
-    wrong = [cost for row in table.values() for cost in row.values() if not (_is_number(cost) and math.isfinite(cost))]
+    wrong = [cost for row in table.values() for cost in row.values() if not (_is_number(cost) and abs(cost) <= LARGEST)]
     if wrong:
-        raise ConfigError(f"class_costs must be finite numbers, found {listed(wrong)}.")
+        raise ConfigError(f"class_costs must be finite numbers, at most {LARGEST:g} in size, found {listed(wrong)}.")
     return table
 
 
@@ -237,8 +253,8 @@ def _curve_metrics(names: object, parameters: Parameters, keys: Keys) -> tuple[s
     known = threshold_metrics(parameters)
     if not _is_list(names):
         raise ConfigError(f"curve_metrics must be a list of metrics, for example ['accuracy', 'f1'], found {names!r}.")
-    chosen = tuple(dict.fromkeys(names))  # type: ignore[call-overload]
-    unknown = [name for name in chosen if name not in known]
+    chosen = list(names)  # type: ignore[call-overload]
+    unknown = [name for name in chosen if not isinstance(name, str) or name not in known]
     if unknown:
         raise ConfigError(
             f"curve_metrics: {listed(unknown)} is no metric at a threshold. These are: {listed(known, 60)}."
@@ -247,26 +263,28 @@ def _curve_metrics(names: object, parameters: Parameters, keys: Keys) -> tuple[s
     taken = [name for name in chosen if name in columns]
     if taken:
         raise ConfigError(f"curve_metrics: {listed(taken)} is also the name of a key column. Rename that column.")
-    return tuple(name for name in chosen if name not in CURVE_COLUMNS)
+    return tuple(name for name in dict.fromkeys(chosen) if name not in CURVE_COLUMNS)
 
 
 def _count(name: str, value: object, also: str = "") -> int:
     """A whole number of at least 1."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < 1:
         raise ConfigError(f"{name} must be a whole number of at least 1{also}, found {value!r}.")
-    return value
+    if int(value) > MOST:
+        raise ConfigError(f"{name} must be at most {MOST:,}, found {value!r}.")
+    return int(value)
 
 
 def _is_number(value: object) -> bool:
-    """Whether it is a number, of Python or NumPy, and no NaN."""
-    numeric = isinstance(value, (int, float)) or (hasattr(value, "dtype") and getattr(value, "ndim", 1) == 0)
-    if not numeric or isinstance(value, bool):
+    """Whether it is a real number, of Python or NumPy, that a double can hold, and no NaN."""
+    if isinstance(value, bool) or not isinstance(value, Real):
         return False
     try:
-        return not math.isnan(value)  # type: ignore[arg-type]
-    except TypeError:
+        return not math.isnan(float(value))
+    except OverflowError:
         return False
 
 
 def _is_list(value: object) -> bool:
-    return isinstance(value, Iterable) and not isinstance(value, str)
+    """Whether it holds values that can be read more than once."""
+    return isinstance(value, Collection) and not isinstance(value, str)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -215,7 +215,7 @@ def _label(column: Column, name: str, kind: DataType, positive: Label) -> tuple[
 
 def checked_names(argument: str, names: object) -> None:
     """Raises ConfigError where one name stands for a list of them (it would be read letter by letter)."""
-    if isinstance(names, str) or not isinstance(names, Iterable):
+    if isinstance(names, str) or not isinstance(names, Collection):
         example = [names if isinstance(names, str) else "model"]
         raise ConfigError(f"{argument} must be a list of columns, for example {example}, found {names!r}.")
 

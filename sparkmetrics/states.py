@@ -52,9 +52,9 @@ class States:
         if self.scores is not None:
             self.scores.unpersist()
         if self.classes is not None:
-            self.classes.frame.unpersist()
+            self.classes.unpersist()
         if self.probabilities is not None:
-            self.probabilities.counts.unpersist()
+            self.probabilities.unpersist()
 
 
 def read_states(
@@ -92,8 +92,6 @@ def read_states(
     if invalid_rows not in INVALID_ROWS:
         raise ConfigError(f"invalid_rows must be one of {listed(INVALID_ROWS)}, found {invalid_rows!r}.")
     check_columns(score, scores, prediction, probabilities)
-    if classes is not None and prediction is None and probabilities is None:
-        raise ConfigError("classes are those of prediction or probabilities: give one of these, or leave classes out.")
     sizing = sizing or Sizing()
     more = None
     if prediction is not None or probabilities is not None:

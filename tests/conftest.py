@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from settings import COMPILED, INTERPRETED, session_settings
 
 from sparkmetrics import session
 
@@ -34,13 +35,19 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         "spark.ui.showConsoleProgress": "false",
     }
     if KIND == "classic":
-        # Compiling a query takes longer than such small ones run. Connect runs them compiled.
-        settings |= {"spark.sql.codegen.factoryMode": "NO_CODEGEN", "spark.sql.codegen.wholeStage": "false"}
+        settings |= INTERPRETED  # a Connect session runs them compiled
     for name, value in settings.items():
         builder = builder.config(name, value)
     created = builder.getOrCreate()
     yield created
     created.stop()
+
+
+@pytest.fixture
+def compiled(spark: SparkSession) -> Iterator[None]:
+    """Queries are compiled, as Spark does by default: for tests of many rows."""
+    with session_settings(spark, COMPILED):
+        yield
 
 
 @pytest.fixture(scope="session")

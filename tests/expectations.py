@@ -22,7 +22,7 @@ UNDEFINED: dict[str, tuple[str, ...]] = {
     "lr_plus": ("no positives", "no negatives", "no false positives"),
     "lr_minus": ("no positives", "no negatives", "no true negatives"),
     "dor": ("no false positives", "no false negatives"),
-    "profit": (),
+    "profit": ("no weight",),
     **dict.fromkeys(
         ("roc_auc", "gini", "accuracy_ratio", "accuracy_ratio_optimistic", "ks"), ("no positives", "no negatives")
     ),

@@ -7,6 +7,12 @@ from contextlib import contextmanager
 
 from pyspark.sql import SparkSession
 
+INTERPRETED = {"spark.sql.codegen.factoryMode": "NO_CODEGEN", "spark.sql.codegen.wholeStage": "false"}
+"""For many small queries: to compile one takes longer than to run it."""
+
+COMPILED = {"spark.sql.codegen.factoryMode": "FALLBACK", "spark.sql.codegen.wholeStage": "true"}
+"""As Spark is by default: for queries of millions of rows."""
+
 
 @contextmanager
 def session_settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:

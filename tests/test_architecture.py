@@ -21,9 +21,18 @@ ORDER = [
     *("metrics.parts", "metrics.pair_parts", "metrics.list_parts", "metrics.registry"),
     *("metrics.binary", "metrics.ranking", "metrics.best", "metrics.probability"),
     *("metrics.classes", "metrics.multiclass", "metrics", "metrics.table"),
-    *("class_columns", "predictions", "inspection", "merging", "score_counts", "class_counts", "class_scores"),
+    *(
+        "class_tables",
+        "class_columns",
+        "predictions",
+        "inspection",
+        "merging",
+        "score_counts",
+        "class_counts",
+        "class_scores",
+    ),
     *("states", "offsets", "options", "curves", "segments", "versus", "evaluator", "passes", "groups", "buckets"),
-    *("long_rows", "metric_rows", "class_tables", "class_metrics", "multiclass"),
+    *("long_rows", "metric_rows", "class_metrics", "probability_metrics"),
     *("evaluation", "api", "config", "tables", "sparkmetrics", "cli"),
 ]
 """Every module imports only modules before it; `sparkmetrics` is the package itself, what a user imports."""

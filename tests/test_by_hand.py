@@ -36,6 +36,7 @@ def test_a_small_false_positive_rate_of_many_is_many_false_alarms() -> None:
     assert binary.precision(cells) == 95 / 50_095
 
 
+@pytest.mark.usefixtures("compiled")
 def test_a_high_auc_of_rare_positives_hides_a_low_average_precision(spark: SparkSession) -> None:
     rank = F.col("id")
     frame = spark.range(1, 1_000_101).select(

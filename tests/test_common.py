@@ -30,9 +30,12 @@ def test_registration(metric: Metric) -> None:
     assert metric.range[0] < metric.range[1]
     needed = [why for why in UNDEFINED[metric.name] if why.startswith("no ")]
     assert [reason(need) for need in metric.needs] == needed
-    outside = ["scores outside [0, 1]"] if metric.name in PROBABILITIES else []
-    assert metric.undefined_when() == ", or ".join(needed + outside)
-    assert getattr(metric, "probability", False) == bool(outside)
+    further = [metric.also_undefined] if metric.also_undefined else []
+    assert metric.undefined_when() == ", or ".join(needed + further)
+    is_probability = metric.name in PROBABILITIES
+    assert getattr(metric, "probability", False) == is_probability == (further == ["scores outside [0, 1]"])
+    others = [why for why in UNDEFINED[metric.name] if not why.startswith("no ")]
+    assert not others or further
 
 
 def test_every_metric_is_told_by_hand() -> None:

@@ -69,6 +69,7 @@ def test_wins_of_whole_weights_are_rounded_once(spark: SparkSession) -> None:
     assert (pair["wins2"], pair["auc"]) == (float(BLOCK**2), 0.5)
 
 
+@pytest.mark.usefixtures("compiled")
 def test_wins_over_ranges_far_below_are_an_integer(spark: SparkSession, tmp_path: Path) -> None:
     above, distinct, length = 50_000_000_000, 1_000_000, 16_000
     index = F.sequence(F.col("id") * length, F.least((F.col("id") + 1) * length, F.lit(distinct)) - 1)
@@ -103,6 +104,7 @@ def test_wins_over_ranges_far_below_are_an_integer(spark: SparkSession, tmp_path
 ROWS = 4_000_000
 
 
+@pytest.mark.usefixtures("compiled")
 @pytest.mark.slow
 def test_millions_of_equal_weights_do_not_drift(spark: SparkSession, tmp_path: Path) -> None:
     identifier = F.col("id")

@@ -170,6 +170,7 @@ def planned_loads(plan: ranges.Plan, distinct: np.ndarray) -> list[int]:
     return np.bincount(ranges.murmur3(slot) % plan.tasks, minlength=plan.tasks).tolist()
 
 
+@pytest.mark.usefixtures("compiled")
 @pytest.mark.slow
 @pytest.mark.parametrize("half_tied", [False, True], ids=["distinct scores", "half of them equal"])
 def test_one_huge_group_makes_even_tasks(spark: SparkSession, half_tied: bool) -> None:

@@ -343,6 +343,7 @@ def test_ten_forecasters_of_a_wide_table(spark: SparkSession, shared_data: Path,
 # --- a million forecasts
 
 
+@pytest.mark.usefixtures("compiled")
 @pytest.mark.slow
 def test_a_million_forecasts(spark: SparkSession, shared_data: Path, expected: dict[str, Any]) -> None:
     path = shared_data / "fte_all_long.parquet"
@@ -373,6 +374,7 @@ def test_a_million_forecasts(spark: SparkSession, shared_data: Path, expected: d
     ev.unpersist()
 
 
+@pytest.mark.usefixtures("compiled")
 @pytest.mark.slow
 def test_a_million_weighted_forecasts(spark: SparkSession, shared_data: Path, expected: dict[str, Any]) -> None:
     frame = spark.read.parquet(str(shared_data / "fte_all_long.parquet"))

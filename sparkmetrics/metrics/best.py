@@ -54,6 +54,7 @@ def best_mcc(found: Number, totals: Totals) -> Number:
     part=Extreme("best_informedness", binary.informedness, with_none=True),
     formula="max (tpr - fpr) over thresholds",
     needs=("positives", "negatives"),
+    of_pairs=True,
     best="highest",
     range=(0.0, 1.0),
     source="Youden 1950",

@@ -6,7 +6,7 @@ invariance tests follow from the registry.
 
 from __future__ import annotations
 
-from sparkmetrics.metrics.arithmetic import Number, choose, clip, ratio, smaller, square_root
+from sparkmetrics.metrics.arithmetic import Number, choose, clip, only_where, ratio, smaller, square_root
 from sparkmetrics.metrics.counts import Cells
 from sparkmetrics.metrics.parameters import as_text
 from sparkmetrics.metrics.registry import UNBOUNDED, threshold_metric
@@ -159,6 +159,7 @@ def gmean(c: Cells) -> Number:
 @threshold_metric(
     formula="recall + specificity - 1",
     needs=("positives", "negatives"),
+    of_pairs=True,
     best="highest",
     range=(-1.0, 1.0),
     source="Youden 1950",
@@ -166,7 +167,8 @@ def gmean(c: Cells) -> Number:
 def informedness(c: Cells) -> Number:
     """How much better than chance positives and negatives are told apart; Youden's J, tpr - fpr.
 
-    One division of whole numbers, so that equal values are equal; recall + specificity - 1 rounds three times.
+    One division of whole numbers, so that equal values are equal (while P N is below 2^53); recall + specificity - 1
+    rounds three times.
     """
     return ratio(c.tp * c.negatives - c.fp * c.positives, c.positives * c.negatives)
 
@@ -205,7 +207,8 @@ def cohen_kappa(c: Cells) -> Number:
 def mcc(c: Cells) -> Number:
     """Correlation of prediction and label; Matthews correlation coefficient, phi."""
     s = c.shares
-    margins = square_root(s.predicted_positives * s.positives) * square_root(s.negatives * s.predicted_negatives)
+    # Paired so that two light margins are not multiplied.
+    margins = square_root(s.positives * s.negatives) * square_root(s.predicted_positives * s.predicted_negatives)
     product = clip(ratio(s.tp * s.tn - s.fp * s.fn, choose(margins == 0.0, 1.0, margins)), -1.0, 1.0)
     return choose(margins == 0.0, 0.0, product)
 
@@ -260,6 +263,7 @@ def dor(c: Cells) -> Number:
     each=lambda parameters: {"weighted_accuracy": {"weights": parameters.accuracy_weights}},
     formula="(w_tp tp + w_tn tn) / (w_tp tp + w_fp fp + w_fn fn + w_tn tn)",
     needs=("weight",),
+    also_undefined="accuracy_weights of 0 on all cells that occur",
     best="highest",
 )
 def weighted_accuracy(c: Cells, weights: Cells) -> Number:
@@ -283,10 +287,10 @@ def empirical_risk(c: Cells, costs: Cells) -> Number:
 @threshold_metric(
     each=lambda parameters: {} if parameters.payoffs is None else {"profit": {"payoffs": parameters.payoffs}},
     formula="sum of payoff x count",
-    needs=(),
+    needs=("weight",),
     best="highest",
     range=UNBOUNDED,
 )
 def profit(c: Cells, payoffs: Cells) -> Number:
     """What acting on the predictions earns (payoffs)."""
-    return c.total(payoffs)
+    return only_where(c.weight > 0.0, c.total(payoffs))

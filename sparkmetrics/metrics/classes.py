@@ -15,7 +15,7 @@ from sparkmetrics.kernel import Booleans, Floats
 from sparkmetrics.metrics import binary
 from sparkmetrics.metrics.arithmetic import Number, clip, ratio, square_root
 from sparkmetrics.metrics.counts import Cells
-from sparkmetrics.metrics.registry import Best, Metric
+from sparkmetrics.metrics.registry import UNBOUNDED, Best, Metric
 from sparkmetrics.metrics.steps import once
 
 CLASS: dict[str, ClassMetric] = {}
@@ -291,7 +291,7 @@ def cohen_kappa_quadratic(t: ClassTable) -> Number:
     formula=KAPPA_FORMULA + "class_costs",
     needs=("weight", "free_diagonal"),
     otherwise=NO_DISAGREEMENT,
-    range=(-np.inf, 1.0),
+    range=UNBOUNDED,
     source="Cohen 1968",
 )
 def cohen_kappa_class_costs(t: ClassTable) -> Number:
@@ -315,7 +315,7 @@ def mcc(t: ClassTable) -> Number:
     return clip(_defined(ratio(covariance, labels * predictions)), -1.0, 1.0)
 
 
-@class_metric(formula="sum(cost n) / W; cost 1 off the diagonal unless class_costs", best="lowest", range=(0.0, np.inf))
+@class_metric(formula="sum(cost n) / W; cost 1 off the diagonal unless class_costs", best="lowest", range=UNBOUNDED)
 def empirical_risk(t: ClassTable) -> Number:
     """Mean cost of a row."""
     return ratio((_costs(t) * t.counts).sum(axis=(1, 2)), t.weight)

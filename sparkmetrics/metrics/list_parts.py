@@ -132,8 +132,9 @@ def squared_errors(steps: Steps) -> Floats:
 class ScoreBins(Part):
     """Scores in bins.
 
-    Combined: an array of structs `weight`, `positives`, `score` (the sum of scores), and of equal
-    weight also `least` and `largest` (scores); a bin without weight has 0 and NULL there.
+    Combined: a struct of lists, one element a bin: `weight`, `positives`, `score` (the sum of scores) and
+    `squared_errors`; for bins of equal weight also `least` and `largest` (scores; Infinity and -Infinity in a bin
+    without weight).
 
     Attributes
     ----------

@@ -28,7 +28,7 @@ def _scores(steps: Steps) -> Floats:
 
 def _reliability(steps: Steps) -> Floats:
     weight = steps.positive + steps.negative
-    terms: Floats = np.square(weight * np.clip(steps.score, 0.0, 1.0) - steps.positive) / weight
+    terms: Floats = weight * np.square(np.clip(steps.score, 0.0, 1.0) - steps.positive / weight)
     return terms
 
 
@@ -223,8 +223,12 @@ def mce(bins: Bins, totals: Totals, size: int) -> Number:
 )
 def brier_reliability_binned(bins: Bins, totals: Totals, size: int) -> Number:
     """Reliability part of the Brier score over bins of equal width."""
-    gap = sum_over(bins, lambda b: ratio((b["score"] - b["positives"]) * (b["score"] - b["positives"]), b["weight"]))
-    return ratio(gap, totals.weight)
+
+    def lost(b: Bins) -> Number:
+        gap = ratio(b["score"] - b["positives"], b["weight"])
+        return b["weight"] * gap * gap
+
+    return ratio(sum_over(bins, lost), totals.weight)
 
 
 @score_metric(

@@ -53,6 +53,7 @@ def _no_error(placements: Number, totals: Totals) -> Mapping[str, Number]:
     part=U2,
     formula="U2 / (2 P N), U2 = sum over scores of n (2 P_above + p)",
     needs=BOTH,
+    of_pairs=True,
     best="highest",
     range=(0.0, 1.0),
     source="Hanley and McNeil 1982; interval of DeLong et al. 1988, logit",
@@ -72,6 +73,7 @@ def roc_auc(u2: Number, totals: Totals) -> Number:
     range=(0.0, float("inf")),
     source="DeLong et al. 1988",
     undefined=_no_error,
+    also_undefined="fewer than two of either, or weights that are not whole numbers",
 )
 def roc_auc_se(placements: Number, totals: Totals) -> Number:
     """Standard error of roc_auc."""
@@ -82,6 +84,7 @@ def roc_auc_se(placements: Number, totals: Totals) -> Number:
     part=U2,
     formula="2 roc_auc - 1",
     needs=BOTH,
+    of_pairs=True,
     best="highest",
     range=(-1.0, 1.0),
     interval=Interval(PLACEMENTS, gini_interval),
@@ -95,6 +98,7 @@ def gini(u2: Number, totals: Totals) -> Number:
     part=U2,
     formula="(area under the CAP - 1/2) / (that of a perfect ranking - 1/2), ties averaged; equals gini",
     needs=BOTH,
+    of_pairs=True,
     best="highest",
     range=(-1.0, 1.0),
     source="Engelmann, Hayden and Tasche 2003",
@@ -109,6 +113,7 @@ def accuracy_ratio(u2: Number, totals: Totals) -> Number:
     part=OPTIMISTIC_U2,
     formula="accuracy_ratio + (tied pairs) / (P N)",
     needs=BOTH,
+    of_pairs=True,
     best="highest",
     range=(-1.0, 1.0),
 )
@@ -274,6 +279,7 @@ def _short_of(found: Number, totals: Totals, k: float, position: int, top: Posit
     best="highest",
     range=(0.0, 1.0),
     undefined=_short_of,
+    also_undefined="fewer than K rows",
 )
 def precision_at(found: Number, totals: Totals, k: float, position: int, top: PositivesInTop) -> Number:
     """Share of positives among the highest scores."""
@@ -289,6 +295,7 @@ def precision_at(found: Number, totals: Totals, k: float, position: int, top: Po
     best="highest",
     range=(0.0, 1.0),
     undefined=_short_of,
+    also_undefined="fewer than K rows",
 )
 def recall_at(found: Number, totals: Totals, k: float, position: int, top: PositivesInTop) -> Number:
     """Share of the positives that the highest scores hold."""
@@ -307,6 +314,7 @@ def rate_gap(cells: Cells) -> Number:
     part=Extreme("largest_gap", rate_gap),
     formula="max |tpr - fpr| over the distinct scores",
     needs=BOTH,
+    of_pairs=True,
     best="highest",
     range=(0.0, 1.0),
     source="Kolmogorov-Smirnov, two samples",

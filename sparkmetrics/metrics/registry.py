@@ -7,7 +7,7 @@ A metric without parameters is one function under its own name. One with paramet
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal
 
@@ -41,6 +41,8 @@ class Metric:
     range : least and largest value.
     source : paper or book, where the definition is not obvious.
     averaged : whether K classes have its macro, micro and weighted average.
+    of_pairs : whether it is a share of P N, which is NULL where that product has lost its digits.
+    also_undefined : further cases, for people.
     """
 
     name: str
@@ -52,10 +54,13 @@ class Metric:
     range: tuple[float, float]
     source: str
     averaged: bool
+    of_pairs: bool = field(default=False, kw_only=True)
+    also_undefined: str = field(default="", kw_only=True)
 
     def undefined_when(self) -> str:
         """The undefined cases as a phrase: "no positives", "no positives, or no negatives"."""
-        return ", or ".join(reason(need) for need in self.needs)
+        cases = [*(reason(need) for need in self.needs), self.also_undefined]
+        return ", or ".join(case for case in cases if case)
 
 
 @dataclass(frozen=True)
@@ -104,11 +109,6 @@ class ScoreMetric(Metric):
     undefined: Callable[[Number, Totals], Mapping[str, Number]]
     probability: bool
     interval: Interval | None
-
-    def undefined_when(self) -> str:
-        """The undefined cases as a phrase, scores that are no probabilities among them."""
-        outside = ["scores outside [0, 1]"] if self.probability else []
-        return ", or ".join([reason(need) for need in self.needs] + outside)
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -164,12 +164,14 @@ def threshold_metric(
     each: Each | None = None,
     proportion_of: str | None = None,
     averaged: bool = False,
+    of_pairs: bool = False,
+    also_undefined: str = "",
 ) -> Callable[[Formula], Formula]:
     """Registers a function of `Cells` (and parameters) as a metric; its docstring is the purpose.
 
     Parameters
     ----------
-    formula, needs, best, range, source, proportion_of, averaged : of `ThresholdMetric`.
+    formula, needs, best, range, source, proportion_of, averaged, of_pairs, also_undefined : of `ThresholdMetric`.
     name : where it is not the function's; with a letter for each parameter.
     each : the metrics that the parameters ask for; None makes one, without arguments.
     """
@@ -189,6 +191,8 @@ def threshold_metric(
                     range=range,
                     source=source,
                     averaged=averaged,
+                    of_pairs=of_pairs,
+                    also_undefined=also_undefined,
                     value=partial(value, **arguments),
                     proportion_of=proportion_of,
                 )
@@ -213,6 +217,8 @@ def score_metric(
     probability: bool = False,
     interval: Interval | None = None,
     averaged: bool = False,
+    of_pairs: bool = False,
+    also_undefined: str = "",
     into: list[ScoreMaker] = SCORE,
 ) -> Callable[[Formula], Formula]:
     """Registers a function of a combined part, the group's `Totals` and parameters as a metric.
@@ -220,7 +226,8 @@ def score_metric(
     Parameters
     ----------
     part : of `ScoreMetric`; with parameters a function of them.
-    formula, needs, best, range, source, undefined, probability, interval, averaged : of `ScoreMetric`.
+    formula, needs, best, range, source, undefined, probability, interval, averaged, of_pairs, also_undefined : of
+        `ScoreMetric`.
     name, each : as in `threshold_metric`.
     into : the list it joins.
     """
@@ -240,6 +247,8 @@ def score_metric(
                     range=range,
                     source=source,
                     averaged=averaged,
+                    of_pairs=of_pairs,
+                    also_undefined=also_undefined or ("scores outside [0, 1]" if probability else ""),
                     part=part if isinstance(part, Part) else part(**arguments),
                     value=partial(value, **arguments),
                     undefined=partial(undefined or _never, **arguments),

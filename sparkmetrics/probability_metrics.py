@@ -10,9 +10,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from sparkmetrics import groups, schemas
+from sparkmetrics.class_counts import sum_of_weights
 from sparkmetrics.class_scores import CLASS, ClassScores
 from sparkmetrics.columns import Keys, level_name
 from sparkmetrics.evaluator import GROUPS, VERSUS
+from sparkmetrics.kernel import EXACT
 from sparkmetrics.levels import Level, at_levels
 from sparkmetrics.long_rows import LEAST_PRODUCT, TOO_SMALL
 from sparkmetrics.metric_rows import metric_table
@@ -234,12 +236,12 @@ def _top_k(task: ProbabilityTask) -> list[DataFrame]:
         return []
     leveled = at_levels(task.state.ranks, keys, task.levels, task.names)
     group = groups.group_columns(keys)
-    weight, whole = F.sum("count"), F.every(F.col("count") == F.rint("count"))
+    weight, whole = sum_of_weights("count"), F.every(F.col("count") == F.rint("count"))
     ranked = leveled.groupBy(*group).agg(
         F.sum("rows").alias("rows"),
         weight.alias("weight"),
-        whole.alias("whole"),
-        *(F.coalesce(F.sum(F.when(F.col("rank") <= k, F.col("count"))), F.lit(0.0)).alias(f"top{k}") for k in tops),
+        (whole & (weight < EXACT)).alias("whole"),
+        *(sum_of_weights(F.when(F.col("rank") <= k, F.col("count")).otherwise(0.0)).alias(f"top{k}") for k in tops),
     )
     some = F.col("weight") > 0
 
