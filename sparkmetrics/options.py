@@ -158,7 +158,7 @@ def _cells(name: str, values: object, default: float) -> Cells:
         raise ConfigError(f"{name} must give numbers for some of {listed(cells)}, found {values!r}.")
     wrong = {cell: value for cell, value in values.items() if not (_is_number(value) and abs(value) <= LARGEST)}
     if wrong:
-        raise ConfigError(f"{name} must be finite numbers, at most {LARGEST:g} in size, found {wrong!r}.")
+        raise ConfigError(f"{name} must be finite numbers, at most {LARGEST:g}, found {wrong!r}.")
     return Cells(*(float(values.get(cell, default)) for cell in cells))
 
 
@@ -245,7 +245,7 @@ def _class_costs(costs: object) -> Mapping[str, Mapping[str, float]] | None:
     table = {class_name(y): {class_name(p): cost for p, cost in row.items()} for y, row in costs.items()}
     wrong = [cost for row in table.values() for cost in row.values() if not (_is_number(cost) and abs(cost) <= LARGEST)]
     if wrong:
-        raise ConfigError(f"class_costs must be finite numbers, at most {LARGEST:g} in size, found {listed(wrong)}.")
+        raise ConfigError(f"class_costs must be finite numbers, at most {LARGEST:g}, found {listed(wrong)}.")
     return table
 
 

@@ -50,7 +50,7 @@ def test_wrong_arguments_are_errors_that_name_them(name: str, value: object) -> 
 def test_errors_say_what_was_found() -> None:
     for arguments, message in (
         ({"beta": [0.5, 0]}, "beta must be positive numbers, 1e-6 to 1e6, found 0"),
-        ({"costs": {"fp": math.inf}}, "costs must be finite numbers, found {'fp': inf}"),
+        ({"costs": {"fp": math.inf}}, "costs must be finite numbers, at most 1e+100, found {'fp': inf}"),
         ({"payoffs": {"gain": 1}}, "payoffs must give numbers for some of 'tp', 'fp', 'fn', 'tn', found {'gain': 1}"),
         ({"top_k": ["150%"]}, "top_k: '150%' is neither a number of rows"),
         ({"confidence": 95}, "confidence must be a number between 0 and 1, for example 0.95, found 95"),
