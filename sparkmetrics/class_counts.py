@@ -59,6 +59,10 @@ class ClassCounts:
         both = _pooled(self.frame.unionByName(other.frame), self.keys.columns)
         return ClassCounts(self.keys, both, weighted=self.weighted or other.weighted)
 
+    def __radd__(self, other: int) -> ClassCounts:
+        """`sum` begins with 0."""
+        return self if other == 0 else NotImplemented
+
     def roll_up(self, segments: Sequence[str]) -> ClassCounts:
         """The counts of fewer segment columns, pooled over the others.
 

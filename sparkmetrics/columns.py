@@ -29,6 +29,8 @@ def quote(name: str) -> str:
 def listed(names: Iterable[object], most: int = 20) -> str:
     """Names for a message: quoted, at most `most` of them."""
     names = list(names)
+    if not names:
+        return "none"
     shown = ", ".join(repr(name) for name in names[:most])
     return shown + (f" and {len(names) - most} more" if len(names) > most else "")
 
@@ -50,9 +52,9 @@ def resolve(frame: DataFrame, name: str, role: str) -> Column:
     return F.col(quote(name))
 
 
-def field_type(frame: DataFrame, name: str, role: str) -> DataType:
+def field_type(frame: DataFrame, name: object, role: str) -> DataType:
     """The type of the column of that exact name. Raises SchemaError as `resolve` does."""
-    if not name:
+    if not isinstance(name, str) or not name:
         raise ConfigError(f"{role} column: a column name is expected, found {name!r}.")
     names = frame.schema.names
     alike = [other for other in names if other.lower() == name.lower()]

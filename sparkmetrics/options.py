@@ -27,6 +27,9 @@ CURVE_COLUMNS = ("tpr", "fpr", "precision", "predicted_positive_rate", "lift")
 MOST = 100_000
 """Most points of a curve, buckets and bins: they are lists in one row."""
 
+MOST_CONFIDENCE = 1.0 - 1e-9
+"""Beyond it a double has lost the digits that the quantile needs."""
+
 LARGEST = 1e100
 """Bound of costs and payoffs, as of weights: their products are numbers."""
 
@@ -86,7 +89,7 @@ class Options:
         if curve_points is not None:
             _count("curve_points", curve_points, ", or None")
         chosen = _levels(keys, levels)
-        if not _is_number(confidence) or not 0.0 < confidence < 1.0:
+        if not _is_number(confidence) or not 0.0 < confidence <= MOST_CONFIDENCE:
             raise ConfigError(f"confidence must be a number between 0 and 1, for example 0.95, found {confidence!r}.")
         parameters = Parameters(
             beta=_betas(beta),
@@ -140,7 +143,7 @@ def _numbers(name: str, numbers: object, example: str) -> tuple[float, ...]:
     wrong = [value for value in values if not _is_number(value)]
     if wrong:
         raise ConfigError(f"{name} must be numbers, found {listed(wrong)}.")
-    return tuple(dict.fromkeys(float(value) for value in values))
+    return tuple(dict.fromkeys(float(value) + 0.0 for value in values))  # -0.0 is 0.0
 
 
 def _betas(beta: Sequence[float]) -> tuple[float, ...]:

@@ -118,8 +118,10 @@ def clean(
     more = classes or ClassColumns({}, [], None, {})
     wide = scores is not None
     columns = dict(scores) if scores is not None else {"": score}
-    if not columns or (wide and not all(columns)):
-        raise ConfigError("scores must map at least one model name to a score column, for example {'rf': 'score_rf'}.")
+    if wide and not (columns and all(isinstance(name, str) and name for pair in columns.items() for name in pair)):
+        raise ConfigError(
+            f"scores must map at least one model name to a score column, like {{'rf': 'score_rf'}}, found {scores}."
+        )
     for argument, names in (("by", by), ("segments", segments)):
         checked_names(argument, names)
     if wide and "model" in (str(name).lower() for name in (*by, *segments)):
@@ -199,7 +201,7 @@ def _label(column: Column, name: str, kind: DataType, positive: Label) -> tuple[
     if isinstance(kind, NumericType):
         try:
             number = float(positive)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise ConfigError(f"positive={positive!r}: {described}, so positive must be a number.") from None
         if math.isnan(number):
             raise ConfigError("positive=NaN: a label that is not a number cannot be the positive one.")

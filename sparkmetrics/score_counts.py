@@ -99,6 +99,10 @@ class ScoreCounts:
         both = self._counts().unionByName(other._counts())
         return self._derived(self.keys, both, weighted=self.weighted or other.weighted)
 
+    def __radd__(self, other: int) -> ScoreCounts:
+        """`sum` begins with 0."""
+        return self if other == 0 else NotImplemented
+
     def roll_up(self, segments: Sequence[str]) -> ScoreCounts:
         """The counts of fewer segment columns, pooled over the others.
 

@@ -14,7 +14,7 @@ from sparkmetrics.class_columns import MAX_CLASSES, ProbabilityColumns, class_co
 from sparkmetrics.class_counts import ClassCounts, class_counts_of
 from sparkmetrics.class_scores import ClassScores, class_scores_of
 from sparkmetrics.columns import Keys, listed
-from sparkmetrics.errors import ConfigError, DataError, warn
+from sparkmetrics.errors import ConfigError, DataError, SchemaError, warn
 from sparkmetrics.inspection import RowCounts
 from sparkmetrics.predictions import Label
 from sparkmetrics.ranges import Sizing
@@ -89,6 +89,8 @@ def read_states(
     ------
     SchemaError, ConfigError, DataError : as `evaluate`.
     """
+    if not hasattr(frame, "sparkSession"):
+        raise SchemaError(f"A Spark DataFrame is expected, found {type(frame).__name__}.")
     if invalid_rows not in INVALID_ROWS:
         raise ConfigError(f"invalid_rows must be one of {listed(INVALID_ROWS)}, found {invalid_rows!r}.")
     check_columns(score, scores, prediction, probabilities)
@@ -148,9 +150,20 @@ def check_columns(score: object, scores: object, prediction: object, probabiliti
 
 
 def seen_classes(counts: ClassCounts, classes: Sequence[object] | None) -> set[str]:
-    """The classes that occur as label or prediction. Raises DataError for too many, warns of undeclared ones."""
-    names = counts.frame.where(F.col("count") > 0).select(F.explode(F.array("label", "prediction")).alias("class"))
-    seen = {row["class"] for row in names.distinct().limit(MAX_CLASSES + 1).collect()}
+    """The classes that occur as label or prediction.
+
+    Raises DataError for too many; warns where no prediction is ever a label, and of classes that are not declared.
+    """
+    roles = (F.struct(F.col(role).alias("class"), F.lit(role).alias("role")) for role in ("label", "prediction"))
+    occurring = counts.frame.where(F.col("count") > 0).select(F.inline(F.array(*roles))).distinct()
+    rows = occurring.limit(2 * MAX_CLASSES + 1).collect()
+    labels, predictions = ({row["class"] for row in rows if row["role"] == role} for role in ("label", "prediction"))
+    seen = labels | predictions
+    if labels and predictions and not labels & predictions:
+        warn(
+            f"No prediction is ever a label: the labels are {listed(sorted(labels), 5)}, the predictions "
+            f"{listed(sorted(predictions), 5)}. Are they written alike?"
+        )
     if len(seen) > MAX_CLASSES:
         raise DataError(
             f"Labels and predictions have more than {MAX_CLASSES} classes, for example {listed(sorted(seen), 5)}. A "

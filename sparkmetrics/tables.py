@@ -131,7 +131,7 @@ def read_results(spark: SparkSession, path: str, table: str, run_date: date | st
         raise ConfigError(f"table must be one of {', '.join(TABLES)}, found {table!r}.")
     try:
         day = run_date if isinstance(run_date, date) else date.fromisoformat(run_date)
-    except ValueError:
+    except (TypeError, ValueError):
         raise ConfigError(f"run_date must be a date like 2026-11-29, found {run_date!r}.") from None
     try:
         runs = read_parquet(spark, day_path(path, RUNS, day))

@@ -404,3 +404,9 @@ def test_more_than_two_classes_have_no_positive_one(spark: SparkSession) -> None
     assert found["recall", "macro", None, None]["value"] == 0.5
     with pytest.raises(sm.ConfigError, match="confusion needs two classes"):
         evaluation.confusion()
+
+
+def test_predictions_that_are_never_a_label_are_told(spark: SparkSession) -> None:
+    frame = table(spark, [("1", True), ("0", False)], y=StringType(), guess=BooleanType())
+    with pytest.warns(sm.SparkMetricsWarning, match="No prediction is ever a label: the labels are '0', '1', the"):
+        sm.class_counts(frame, label="y", prediction="guess")

@@ -206,6 +206,27 @@ def test_score_or_scores(spark: SparkSession) -> None:
         sm.score_counts(plain(spark), label="y", scores={})
 
 
+def test_arguments_of_another_kind(spark: SparkSession) -> None:
+    frame = plain(spark)
+    for arguments in ({"label": 3}, {"score": 3}, {"weight": F.col("w")}, {"by": [3]}, {"segments": [F.col("w")]}):
+        with pytest.raises(sm.ConfigError, match="a column name is expected, found"):
+            sm.score_counts(frame, **({"label": "y", "score": "p"} | arguments))
+    for scores in ({1: "p"}, {"a": None}, {"": "p"}):
+        with pytest.raises(sm.ConfigError, match="scores must map at least one model name to a score column"):
+            sm.score_counts(frame, label="y", scores=scores)
+    with pytest.raises(sm.SchemaError, match="A Spark DataFrame is expected, found str"):
+        sm.score_counts("predictions", label="y", score="p")
+    with pytest.raises(sm.ConfigError, match="run_date must be a date"):
+        sm.read_results(spark, "results", "metrics", None)
+
+
+def test_states_are_summed_by_sum(spark: SparkSession) -> None:
+    counts = sm.score_counts(plain(spark), label="y", score="p")
+    assert state(sum([counts, counts])) == {
+        key: {score: (2 * p, 2 * n) for score, (p, n) in scores.items()} for key, scores in state(counts).items()
+    }
+
+
 def test_wide_table_is_the_long_table(spark: SparkSession) -> None:
     wide = spark.createDataFrame(
         [("x", 1, 0.5, 3), ("x", 0, 0.5, 1), ("y", 1, 0.25, 1), ("y", 0, 0.75, 2), (None, 0, 0.1, 9)],
