@@ -242,7 +242,7 @@ def threshold_measures(c: Cells, asked: Asked) -> dict[str, Measure]:
             lambda: c.total(asked.accuracy_weights._replace(fp=0, fn=0)) / Fraction(c.total(asked.accuracy_weights)),
         ),
         "empirical_risk": measured(no_weight, lambda: Fraction(c.total(asked.costs)) / W),
-        "profit": Measure(Fraction(c.total(asked.payoffs)) / asked.row, None),
+        "profit": measured(no_weight, lambda: Fraction(c.total(asked.payoffs)) / asked.row),
     }
 
 

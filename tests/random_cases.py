@@ -26,7 +26,7 @@ ZONES = {1: "1", -2: "-2", None: "NULL"}
 
 THRESHOLDS = (-INFINITY, 0.0, 0.5, INFINITY)
 CURVE_POINTS = 5
-CURVE_METRICS = ("f1", "fbeta_2", "mcc", "lr_plus", "empirical_risk")
+CURVE_METRICS = ("f1", "fbeta_0.5", "mcc", "lr_plus", "empirical_risk")
 REGIONS = (("fpr", 0.0, 0.25), ("fpr", 0.125, 0.5), ("tpr", 0.5, 1.0))
 
 UNIT = Fraction(1, 2**90)
