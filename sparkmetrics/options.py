@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypeGuard
 
 from sparkmetrics.class_columns import class_name
 from sparkmetrics.columns import Keys, level_name, listed
@@ -139,7 +139,7 @@ def _numbers(name: str, numbers: object, example: str) -> tuple[float, ...]:
     """A list of numbers as floats, each once."""
     if not _is_list(numbers):
         raise ConfigError(f"{name} must be a list of numbers, for example {example}, found {numbers!r}.")
-    values = list(numbers)  # type: ignore[call-overload]
+    values = list(numbers)
     wrong = [value for value in values if not _is_number(value)]
     if wrong:
         raise ConfigError(f"{name} must be numbers, found {listed(wrong)}.")
@@ -178,7 +178,7 @@ def _regions(regions: object) -> tuple[Region, ...]:
     """Stretches of the ROC curve: ("fpr", 0, 0.1) or {"fpr": [0, 0.1]}."""
     if not _is_list(regions) or isinstance(regions, Mapping):
         raise ConfigError(f'partial_auc must be a list, for example [{{"fpr": [0, 0.1]}}], found {regions!r}.')
-    return tuple(dict.fromkeys(_region(region) for region in regions))  # type: ignore[attr-defined]
+    return tuple(dict.fromkeys(_region(region) for region in regions))
 
 
 def _region(region: object) -> Region:
@@ -202,7 +202,7 @@ def _tops(tops: object) -> tuple[float, ...]:
     """Tops of the ranking: rows (100), fractions (0.01) or per cents ("1%")."""
     if not _is_list(tops):
         raise ConfigError(f"top_k must be a list, for example [100, 0.01], found {tops!r}.")
-    return tuple(dict.fromkeys(_top(top) for top in tops))  # type: ignore[attr-defined]
+    return tuple(dict.fromkeys(_top(top) for top in tops))
 
 
 def _top(top: object) -> float:
@@ -224,8 +224,8 @@ def _classes(classes: object) -> tuple[str, ...] | None:
         return None
     if not _is_list(classes) or isinstance(classes, Mapping):
         raise ConfigError(f"classes must be a list, for example ['a', 'b', 'c'], found {classes!r}.")
-    _check_class_names("classes", classes)  # type: ignore[arg-type]
-    names = [class_name(c) for c in classes]  # type: ignore[attr-defined]
+    _check_class_names("classes", classes)
+    names = [class_name(c) for c in classes]
     twice = [name for name, times in Counter(names).items() if times > 1]
     if twice or not names:
         raise ConfigError(f"classes must name each class once, found {classes!r}.")
@@ -256,7 +256,7 @@ def _curve_metrics(names: object, parameters: Parameters, keys: Keys) -> tuple[s
     known = threshold_metrics(parameters)
     if not _is_list(names):
         raise ConfigError(f"curve_metrics must be a list of metrics, for example ['accuracy', 'f1'], found {names!r}.")
-    chosen = list(names)  # type: ignore[call-overload]
+    chosen = list(names)
     unknown = [name for name in chosen if not isinstance(name, str) or name not in known]
     if unknown:
         raise ConfigError(
@@ -288,6 +288,6 @@ def _is_number(value: object) -> bool:
         return False
 
 
-def _is_list(value: object) -> bool:
+def _is_list(value: object) -> TypeGuard[Collection[Any]]:
     """Whether it holds values that can be read more than once."""
     return isinstance(value, Collection) and not isinstance(value, str)
