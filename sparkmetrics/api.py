@@ -11,6 +11,7 @@ from sparkmetrics.class_columns import ProbabilityColumns
 from sparkmetrics.class_counts import ClassCounts
 from sparkmetrics.columns import Keys
 from sparkmetrics.evaluation import Evaluation
+from sparkmetrics.levels import Levels
 from sparkmetrics.options import Options
 from sparkmetrics.predictions import Label, checked_names
 from sparkmetrics.ranges import Sizing
@@ -30,7 +31,7 @@ def evaluate(
     probabilities: ProbabilityColumns | None = None,
     weight: str | None = None,
     positive: Label = 1,
-    levels: Sequence[Sequence[str]] | None = None,
+    levels: Levels | None = None,
     thresholds: Sequence[float] = (0.5,),
     threshold_rule: str = ">=",
     beta: Sequence[float] = (1.0,),
@@ -46,6 +47,8 @@ def evaluate(
     curve_metrics: Sequence[str] = (),
     partial_auc: Sequence[Any] = (),
     confidence: float = 0.95,
+    min_group_rows: int = 0,
+    max_pair_segments: int = 200,
     invalid_rows: str = "error",
 ) -> Evaluation:
     """Exact measures of a prediction table for every `by` tuple, on every segment, every roll-up and the total.
@@ -69,8 +72,9 @@ def evaluate(
         predicted one; of equals the one that stands first.
     weight : column of weights, finite and not negative; None counts each row once.
     positive : the label that is positive (default 1 or True).
-    levels : subsets of the segment columns to pool by; [] is the total. None takes the total, each segment column
-        alone, and all of them crossed.
+    levels : subsets of the segment columns to pool by; [] is the total. Shorthands, alone or in the list: "total",
+        "each" (each segment column alone), "rollup" (the hierarchy: total, first column, first two, ...), "cube" (every
+        subset). None takes the total, each segment column alone, and all of them crossed.
     thresholds : scores where confusion counts and their metrics are taken.
     threshold_rule : a row is a predicted positive when its score is ">=" (default) or ">" the threshold.
     beta : B of `fbeta_B`: how much more recall counts than precision.
@@ -90,13 +94,16 @@ def evaluate(
     curve_metrics : metrics at a threshold that `curves` has as further columns.
     partial_auc : stretches of the ROC curve, ("fpr", 0, 0.1) or {"tpr": [0.8, 1]}.
     confidence : of the intervals.
+    min_group_rows : groups of fewer rows keep their rows in every table and lose their values; they still count in
+        what they are part of. A filter for reliability, not disclosure control.
+    max_pair_segments : the pair matrix of a level of more segments keeps the largest and pools the rest as (other).
     invalid_rows : what happens to rows that cannot be evaluated (a null label, score, prediction, ...): "error" or
         "drop".
 
     Returns
     -------
-    Evaluation, whose methods `metrics`, `confusion`, `curves`, `gains`, `calibration`, `segment_auc` and `class_counts`
-    return DataFrames.
+    Evaluation, whose methods `metrics`, `confusion`, `curves`, `gains`, `calibration`, `segment_auc`,
+    `segment_summary`, `segment_gap`, `segment_disparity` and `class_counts` return DataFrames.
 
     Raises
     ------
@@ -129,6 +136,8 @@ def evaluate(
         "curve_metrics": curve_metrics,
         "partial_auc": partial_auc,
         "confidence": confidence,
+        "min_group_rows": min_group_rows,
+        "max_pair_segments": max_pair_segments,
     }
     Options.make(Keys(tuple(by), tuple(segments)), **options)  # checked before anything runs
     states = read_states(

@@ -87,7 +87,7 @@ def class_metric_table(
 
 
 def cells_of_class(leveled: DataFrame, keys: Keys, positive: str) -> DataFrame:
-    """Confusion counts of a predicted class: keys, `level`, `threshold` (NULL), `tp`, `fp`, `fn`, `tn`.
+    """Confusion counts of a predicted class: keys, `level`, `rows`, `threshold` (NULL), `tp`, `fp`, `fn`, `tn`.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ def cells_of_class(leveled: DataFrame, keys: Keys, positive: str) -> DataFrame:
         "tn": ~is_label & ~is_prediction,
     }
     sums = (F.sum(F.when(where, F.col("count")).otherwise(0.0)).alias(name) for name, where in cells.items())
-    counted = leveled.groupBy(*group_columns(keys)).agg(*sums)
+    counted = leveled.groupBy(*group_columns(keys)).agg(F.sum("rows").alias("rows"), *sums)
     return counted.withColumn("threshold", F.lit(None).cast("double"))
 
 

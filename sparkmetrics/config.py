@@ -23,7 +23,6 @@ RUN_DATE = "{run_date}"
 
 NOT_YET: dict[str, dict[str, Any]] = {
     "columns": {"id": None},
-    "evaluate": {"min_group_rows": 0},
     "output": {"format": "parquet", "table_prefix": None},
 }
 """Keys of the config whose features this version lacks, with the only value it takes for them."""
@@ -76,7 +75,7 @@ class ColumnsSection(Section):
 class EvaluateSection(Section):
     """What to compute; the arguments of `sparkmetrics.evaluate`."""
 
-    levels: list[list[str]] | None = None
+    levels: str | list[str | list[str]] | None = None
     thresholds: list[float] = Field(default_factory=lambda: [0.5])
     threshold_rule: Literal[">=", ">"] = ">="
     beta: list[float] = Field(default_factory=lambda: [1.0])
@@ -92,6 +91,8 @@ class EvaluateSection(Section):
     curve_metrics: list[str] = Field(default_factory=list)
     partial_auc: list[Any] = Field(default_factory=list)
     confidence: float = 0.95
+    min_group_rows: int = 0
+    max_pair_segments: int = 200
     invalid_rows: Literal["error", "drop"] = "error"
 
 

@@ -11,21 +11,25 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField
 
-from sparkmetrics import buckets, curves, groups, schemas, segments
+from sparkmetrics import buckets, curves, groups, schemas
 from sparkmetrics.class_counts import NORMALIZE, class_count_table, counts_at_levels
 from sparkmetrics.class_metrics import cells_of_class, class_metric_table
 from sparkmetrics.columns import listed, quote
+from sparkmetrics.disparity import disparity_table, known_metrics
 from sparkmetrics.errors import ConfigError
 from sparkmetrics.evaluator import GROUPS, PAIRS, POINTS
+from sparkmetrics.levels import Level
 from sparkmetrics.metric_rows import metric_table
-from sparkmetrics.metrics import parts, probability, ranking, score_metrics, threshold_metrics
+from sparkmetrics.metrics import probability, ranking, score_metrics, threshold_metrics
 from sparkmetrics.metrics.intervals import quantile
-from sparkmetrics.metrics.list_parts import CellsAt, ScoreBins
-from sparkmetrics.metrics.parts import Part
+from sparkmetrics.metrics.list_parts import CELLS, CellsAt, ScoreBins
 from sparkmetrics.options import Options, checked_thresholds
-from sparkmetrics.passes import scan
+from sparkmetrics.passes import Passes
 from sparkmetrics.probability_metrics import ProbabilityTask, probability_metrics, scan_classes
 from sparkmetrics.score_counts import ScoreCounts
+from sparkmetrics.segment_pairs import PairLevels, pair_table, pair_wins
+from sparkmetrics.segments import Sums, gap_table, segment_sides, summary_table, without_differences
+from sparkmetrics.small_groups import SmallGroups
 from sparkmetrics.states import States
 
 STRATEGIES = ("uniform", "quantile")
@@ -48,13 +52,16 @@ class Evaluation:
         self.states = states
         self.options = options
         self.run_id = run_id or uuid.uuid4().hex
-        self._shared: tuple[frozenset[str], DataFrame] | None = None
+        self._small = SmallGroups(options.min_group_rows)
 
     @property
     def counts(self) -> ScoreCounts:
         """The score counts. Raises ConfigError for an evaluation of classes alone."""
         if self.states.scores is None:
-            raise ConfigError("curves, gains, calibration and segment_auc need scores: give score or scores.")
+            raise ConfigError(
+                "curves, gains, calibration, segment_auc, segment_summary and segment_gap need scores: give score or "
+                "scores."
+            )
         return self.states.scores
 
     def metrics(self) -> DataFrame:
@@ -68,15 +75,19 @@ class Evaluation:
         are the confidence interval of the AUC (DeLong, logit) and of rates (Wilson), NULL for other metrics. Of
         classes, `class` is the one that is measured against the rest, and `average` says how values were averaged.
         """
+        return self._table(self._metric_rows(), schemas.METRICS)
+
+    def _metric_rows(self) -> DataFrame:
+        """The long table of metrics under internal names."""
         parameters, found = self.options.parameters, []
         if self.states.scores is not None:
             found.append(
                 metric_table(
-                    self._groups,
+                    self._passes.groups,
                     self.states.keys,
                     score_metrics(parameters).values(),
                     threshold_metrics(parameters).values(),
-                    self._cells,
+                    self._passes.cells,
                     parameters.confidence,
                 )
             )
@@ -94,7 +105,10 @@ class Evaluation:
             )
         if self._classes is not None:
             found.append(probability_metrics(self._class_scan, self._classes))
-        return self._table(reduce(DataFrame.unionByName, found), schemas.METRICS)
+        rows = self._small.emptied(reduce(DataFrame.unionByName, found), F.col("rows"), ("value", "lower", "upper"))
+        # Where a value is reached is known with the value; where it is taken, always.
+        taken = F.col("metric").isin(list(threshold_metrics(parameters)))
+        return rows.withColumn("threshold", F.when(taken | F.col("value").isNotNull(), F.col("threshold")))
 
     def class_counts(self, normalize: str | None = None) -> DataFrame:
         """The weight of every (label, predicted class) pair of each group.
@@ -116,8 +130,14 @@ class Evaluation:
             raise ConfigError("class_counts needs predicted classes: give prediction or probabilities to evaluate.")
         if normalize not in (None, *NORMALIZE):
             raise ConfigError(f"normalize must be None or one of {listed(NORMALIZE)}, found {normalize!r}.")
-        leveled = counts_at_levels(self.states.classes, self.options.levels)
-        return self._table(class_count_table(leveled, self.states.keys, normalize), schemas.CLASS_COUNTS)
+        keys, leveled = self.states.keys, counts_at_levels(self.states.classes, self.options.levels)
+        group = groups.group_columns(keys)
+
+        def of_groups() -> DataFrame:
+            return leveled.groupBy(*group).agg(F.sum("rows").alias("rows"))
+
+        table = self._small.replaced(class_count_table(leveled, keys, normalize), of_groups, group)
+        return self._table(table, schemas.CLASS_COUNTS)
 
     def confusion(self, thresholds: Sequence[float] | None = None) -> DataFrame:
         """Confusion counts of each group at each threshold; other thresholds need no second look at predictions.
@@ -135,21 +155,23 @@ class Evaluation:
         ------
         ConfigError : a threshold that is not a number; neither scores nor a prediction of two classes.
         """
-        found, cells = [], self._cells
-        if thresholds is not None:
-            cells = CellsAt("cells", checked_thresholds(thresholds))
-            if self.states.scores is None:
-                raise ConfigError("confusion cuts scores at thresholds, and this evaluation has predictions alone.")
+        found = []
+        if thresholds is not None and self.states.scores is None:
+            raise ConfigError("confusion cuts scores at thresholds, and this evaluation has predictions alone.")
         if self.states.scores is not None:
-            rows = self._groups if thresholds is None else self._combined((cells,))
+            cells, rows = self._passes.cells, self._passes.groups
+            if thresholds is not None:
+                cells = CellsAt("cells", checked_thresholds(thresholds))
+                rows = self._passes.combined((cells,))
             found.append(groups.cells_at_thresholds(rows, self.states.keys, cells))
         if self.states.classes is not None and self.states.positive is not None:
             leveled = counts_at_levels(self.states.classes, self.options.levels)
             found.append(cells_of_class(leveled, self.states.keys, self.states.positive))
         if not found:
             raise ConfigError("confusion needs two classes: give score, scores, or a prediction of two classes.")
-        fields = [*groups.group_columns(self.states.keys), *(field.name for field in schemas.CONFUSION)]
-        return self._table(reduce(DataFrame.unionByName, (f.select(*fields) for f in found)), schemas.CONFUSION)
+        fields = [*groups.group_columns(self.states.keys), "rows", *(field.name for field in schemas.CONFUSION)]
+        table = reduce(DataFrame.unionByName, (f.select(*fields) for f in found))
+        return self._table(self._small.emptied(table, F.col("rows"), CELLS), schemas.CONFUSION)
 
     def curves(self) -> DataFrame:
         """The threshold table of each group, from the highest score down: ROC, PR, CAP, gain and lift are views of it.
@@ -162,12 +184,12 @@ class Evaluation:
         precision. A group whose weights are all 0 has no curve.
         """
         options = self.options
-        points = self._rows(POINTS)
-        ranges = self._rows(GROUPS) if options.curve_points is None else points
+        points = self._passes.rows(POINTS)
+        ranges = self._passes.rows(GROUPS) if options.curve_points is None else points
         known = threshold_metrics(options.parameters)
         chosen = [known[name] for name in options.curve_metrics]
         table = curves.curve_table(points, ranges, self.counts.keys, options.curve_points, chosen)
-        return self._table(table, schemas.curves(options.curve_metrics))
+        return self._table(self._of_large_groups(table), schemas.curves(options.curve_metrics))
 
     def gains(self) -> DataFrame:
         """Gain and lift of each group over equal buckets of its ranking; ties across an edge are split in proportion.
@@ -179,7 +201,7 @@ class Evaluation:
         where an edge falls inside a row or a tie. A group whose weights are all 0 has no rows.
         """
         tops = ranking.tops(self.options.parameters)
-        return self._table(buckets.gains_table(self._groups, self.counts.keys, tops), schemas.GAINS)
+        return self._table(buckets.gains_table(self._passes.groups, self.counts.keys, tops), schemas.GAINS)
 
     def calibration(self, strategy: str = "uniform") -> DataFrame:
         """The reliability table of each group: mean score and positive rate of bins of scores.
@@ -201,28 +223,92 @@ class Evaluation:
         """
         if strategy not in STRATEGIES:
             raise ConfigError(f"strategy must be one of {listed(STRATEGIES)}, found {strategy!r}.")
-        bins, found = probability.score_bins(self.options.parameters), self._groups
+        bins, found = probability.score_bins(self.options.parameters), self._passes.groups
         if strategy == "quantile":
             bins = ScoreBins("quantile_bins", self.options.parameters.calibration_bins, equal_weight=True)
-            found = self._combined((bins,))
-        return self._table(buckets.calibration_table(found, self.counts.keys, bins), schemas.CALIBRATION)
+            found = self._passes.combined((bins,))
+        table = buckets.calibration_table(found, self.counts.keys, bins)
+        return self._table(self._of_large_groups(table), schemas.CALIBRATION)
 
     def segment_auc(self) -> DataFrame:
-        """Subset versus total: for each level with segments, every pair (segment of the positive, of the negative).
+        """The pair matrix of each level with segments: every pair (segment of the positive, of the negative).
 
         Returns
         -------
         `by..., level, positive_segment, negative_segment, positives, negatives, pairs, wins2, auc, pair_share,
-        contribution, run_id`. At each level `wins2` adds up to the total's U2 exactly when unweighted, and
-        `contribution` to its roc_auc. A level of a `by` tuple with more than 200 segments is left out.
+        contribution, mirror_auc, auc_difference, mixed, reason, run_id`. At each level `wins2` adds up to the total's
+        U2 exactly when unweighted, and `contribution` to its roc_auc. `mirror_auc` is that of the two segments with
+        their sides changed. Of a level with more than `max_pair_segments` segments the largest are named and the rest
+        are pooled as `(other)`, whose pair with itself is `mixed`: it lies inside segments and between them.
+
+        Raises
+        ------
+        ConfigError : no scores, or no level with a segment column.
         """
-        keys, options, weighted = self.counts.keys, self.options, self.counts.weighted
-        chosen = [(level, name) for level, name in zip(options.levels, options.level_names, strict=True) if level]
-        if not chosen:
-            raise ConfigError("segment_auc needs a level with at least one segment column; levels has only the total.")
-        levels, names = zip(*chosen, strict=True)
-        table = segments.pair_table(self._rows(PAIRS), self.counts.merged.frame, keys, levels, names, weighted)
-        return self._table(table, schemas.segment_auc(weighted), with_segments=False)
+        of = self._pair_levels("segment_auc")
+        return self._table(pair_table(self._pair_wins(), of, self._small), schemas.segment_auc(of.weighted), False)
+
+    def segment_summary(self) -> DataFrame:
+        """What each segment is to the whole, for any number of segments.
+
+        Returns
+        -------
+        `by..., level, segments..., rows, positives, negatives, prevalence, subgroup_auc, bpsn_auc, bnsp_auc,
+        leave_one_out_auc, gap_contribution, reason, run_id`. `bpsn_auc` is of the positives outside the segment against
+        its negatives, `bnsp_auc` of its positives against the negatives outside, `leave_one_out_auc` of all rows
+        outside. `gap_contribution` is the segment's part of total_auc - within_auc (`segment_gap`): over the segments
+        of a level it adds up to that. `reason` names what is missing where a value is NULL.
+
+        Raises
+        ------
+        ConfigError : no scores, or no level with a segment column.
+
+        Source: Borkan et al. 2019, "Nuanced metrics for measuring unintended bias", with segments for subgroups.
+        """
+        self._pair_levels("segment_summary")
+        table = summary_table(self._sides, self.counts.keys, Sums(self.counts.weighted), self._small)
+        return self._table(table, schemas.SEGMENT_SUMMARY)
+
+    def segment_gap(self) -> DataFrame:
+        """How far each level's total is from its segments.
+
+        Returns
+        -------
+        `by..., level, rows, positives, negatives, segments, defined_segments, total_auc, within_auc, within_share,
+        between_auc, between_share, smallest_auc, largest_auc, mean_auc, gauc, gauc_positives, total_position,
+        segment_score_auc, segment_prevalence_auc, reason, run_id`. total_auc = within_share within_auc + between_share
+        between_auc. `gauc` is the mean AUC of segments with both classes by the weight of their rows, `gauc_positives`
+        by that of their positives. `total_position` is "above" every segment, "below" every one, "equal" or "between".
+        `segment_score_auc` is the AUC if each row had its segment's mean score, `segment_prevalence_auc` if it had its
+        segment's prevalence: an in-sample upper bound of what segments alone can tell.
+
+        Raises
+        ------
+        ConfigError : no scores, or no level with a segment column.
+        """
+        self._pair_levels("segment_gap")
+        table = gap_table(self._sides, self.counts.keys, Sums(self.counts.weighted), self._small)
+        return self._table(table, schemas.SEGMENT_GAP, False)
+
+    def segment_disparity(self) -> DataFrame:
+        """How each metric differs between the segments of each level, over those where it is defined.
+
+        Returns
+        -------
+        `by..., level, metric, average, class, threshold, segments, macro_mean, best_segment, best_value, best_lower,
+        best_upper, worst_segment, worst_value, worst_lower, worst_upper, difference, ratio, reason, run_id`. Best and
+        worst go by the metric's direction, and are NULL where it has none; of equals the first name. `difference` is
+        the largest value less the smallest, `ratio` the smallest over the largest where the metric cannot be negative.
+        All are NULL under two segments. Of many segments the worst is partly so by chance: see its interval.
+
+        Raises
+        ------
+        ConfigError : no level with a segment column.
+        """
+        levels, names = self._levels_of_segments("segment_disparity")
+        known = known_metrics(self.options.parameters)
+        table = disparity_table(self._metric_rows(), self.states.keys, levels, names, known)
+        return self._table(table, schemas.SEGMENT_DISPARITY, False)
 
     def tables(self) -> dict[str, Callable[[], DataFrame]]:
         """The tables that this evaluation has, by name: methods that make them."""
@@ -231,8 +317,14 @@ class Evaluation:
             found["confusion"] = self.confusion
         if self.states.scores is not None:
             found |= {"curves": self.curves, "gains": self.gains, "calibration": self.calibration}
-            if any(self.options.levels):
-                found["segment_auc"] = self.segment_auc
+        if any(self.options.levels):
+            if self.states.scores is not None:
+                found |= {
+                    "segment_auc": self.segment_auc,
+                    "segment_summary": self.segment_summary,
+                    "segment_gap": self.segment_gap,
+                }
+            found["segment_disparity"] = self.segment_disparity
         if self.states.classes is not None:
             found["class_counts"] = self.class_counts
         return found
@@ -246,60 +338,50 @@ class Evaluation:
         ----------
         pairs : whether `segment_auc` is among them.
         """
-        if self.states.scores is None:
-            return
-        kinds = frozenset({GROUPS, POINTS, *([PAIRS] if pairs and any(self.options.levels) else [])})
-        self._shared = (kinds, self._emit(kinds, self._parts).persist(StorageLevel.MEMORY_AND_DISK))
+        if self.states.scores is not None:
+            self._passes.share(pairs)
 
     def unpersist(self) -> None:
         """Frees what the cluster keeps of this evaluation and of its states."""
-        if self._shared is not None:
-            self._shared[1].unpersist()
-        for name in ("_groups", "_class_scan"):
-            if name in self.__dict__:
-                self.__dict__[name].unpersist()
+        if "_passes" in self.__dict__:
+            self._passes.unpersist()
+        if "_class_scan" in self.__dict__:
+            self._class_scan.unpersist()
         self.states.unpersist()
 
-    @property
-    def _cells(self) -> CellsAt:
-        """The confusion counts at the thresholds of the evaluation."""
-        return CellsAt("cells", self.options.thresholds)
+    @cached_property
+    def _passes(self) -> Passes:
+        """The passes over the scores."""
+        return Passes(self.counts, self.options)
 
     @cached_property
-    def _parts(self) -> tuple[Part, ...]:
-        """All that `metrics`, `confusion`, `gains` and `calibration` are made from."""
-        parameters = self.options.parameters
-        of_metrics = parts(score_metrics(parameters).values())
-        of_tables = (self._cells, ranking.tops(parameters), probability.score_bins(parameters))
-        return tuple((of_metrics | {part.name: part for part in of_tables}).values())
+    def _sides(self) -> DataFrame:
+        """Segments beside what lies outside them."""
+        keys, weighted, names = self.counts.keys, self.counts.weighted, self._passes.pair_levels.names
+        sides = segment_sides(self._passes.groups, keys, names, Sums(weighted))
+        return without_differences(sides, self._pair_wins(), keys) if weighted else sides
 
-    @cached_property
-    def _groups(self) -> DataFrame:
-        """One row a group with its totals and combined parts; persisted, since tables share it."""
-        return self._combined(self._parts).persist(StorageLevel.MEMORY_AND_DISK)
+    def _pair_wins(self) -> DataFrame:
+        """Twice the wins of every pair of segments."""
+        return pair_wins(self._passes.rows(PAIRS), self.counts.merged.frame, self._passes.pair_levels)
 
-    def _combined(self, parts: tuple[Part, ...]) -> DataFrame:
-        """One row a group with its totals and these parts, combined."""
-        return groups.combine(self._rows(GROUPS, parts), self.counts.keys, parts, self.counts.weighted)
+    def _pair_levels(self, table: str) -> PairLevels:
+        """The levels with segments, of scores. Raises ConfigError where a table has none."""
+        _ = self.counts
+        self._levels_of_segments(table)
+        return self._passes.pair_levels
 
-    def _rows(self, kind: str, parts: tuple[Part, ...] = ()) -> DataFrame:
-        """What workers emit of one kind: of GROUPS with these parts."""
-        if self._shared is not None and kind in self._shared[0] and set(parts) <= set(self._parts):
-            return self._shared[1].where(F.col("kind") == kind)
-        return self._emit(frozenset({kind}), parts)
-
-    def _emit(self, emits: frozenset[str], parts: tuple[Part, ...]) -> DataFrame:
-        """One pass over the merged scores."""
+    def _levels_of_segments(self, table: str) -> tuple[list[Level], list[str]]:
+        """The levels with segments, and their names. Raises ConfigError where a table has none."""
         options = self.options
-        return scan(
-            self.counts,
-            options.levels,
-            options.level_names,
-            emits=emits,
-            parts=parts,
-            strict=options.strict,
-            curve_points=options.curve_points,
-        )
+        chosen = {name: level for level, name in zip(options.levels, options.level_names, strict=True) if level}
+        if not chosen:
+            raise ConfigError(f"{table} needs a level with at least one segment column; levels has only the total.")
+        return list(chosen.values()), list(chosen)
+
+    def _of_large_groups(self, table: DataFrame) -> DataFrame:
+        """A table of several rows a group, of which small groups keep one."""
+        return self._small.replaced(table, lambda: self._passes.groups, groups.group_columns(self.counts.keys))
 
     @cached_property
     def _classes(self) -> ProbabilityTask | None:
@@ -317,6 +399,7 @@ class Evaluation:
 
     def _table(self, frame: DataFrame, fields: list[StructField], with_segments: bool = True) -> DataFrame:
         """A table under the user's names, with the run's id."""
+        fields = schemas.with_reason(fields, self._small.least > 0)
         by, segment = self.states.keys.outward()
         columns = [
             *by,

@@ -6,7 +6,7 @@ Runs in workers, on merged score counts with their offsets; every level is rolle
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +24,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from sparkmetrics import batches, curves, kernel, segments, versus
+from sparkmetrics import batches, curves, kernel, pooling, segment_pairs, versus
 from sparkmetrics import offsets as offset_tables
 from sparkmetrics.batches import Codes, Entries
 from sparkmetrics.columns import Keys
@@ -32,7 +32,7 @@ from sparkmetrics.kernel import Floats, Integers
 from sparkmetrics.levels import Level
 from sparkmetrics.metrics.pair_parts import EXACT_TYPE
 from sparkmetrics.metrics.parts import Part
-from sparkmetrics.metrics.steps import Offsets, Steps
+from sparkmetrics.metrics.steps import Around, Offsets, Steps
 
 GROUPS, POINTS, PAIRS, VERSUS = "groups", "points", "pairs", "versus"
 """What a pass can emit: contributions of each (group, range), points of curves, wins of pairs of segments, and wins
@@ -53,6 +53,7 @@ class Task:
     curve_points : thinning of curves; None keeps every distinct score.
     emits : which of GROUPS, POINTS, PAIRS, VERSUS.
     label : for VERSUS: the segment column that tells negatives apart.
+    total : where parts need it: the position of the total among the levels that there are offsets of.
     """
 
     by: list[str]
@@ -65,6 +66,7 @@ class Task:
     curve_points: int | None
     emits: frozenset[str]
     label: str | None = None
+    total: int | None = None
 
 
 @dataclass(frozen=True)
@@ -101,8 +103,16 @@ def evaluate(rows: Iterator[pa.RecordBatch], task: Task) -> Iterator[pa.RecordBa
     cells = batches.key_codes([batches.column(counts, name) for name in task.segments], counts.num_rows, within=units)
     entries = batches.entries_of_counts(counts, weighted=False)
     by_score = np.argsort(entries.score)
+
+    def at(number: int, level: Level) -> LevelGroups:
+        return _roll_up(counts, offsets, units, cells, entries, by_score, task, number, level)
+
+    total = None if task.total is None else at(task.total, ())
+    largest = offset_tables.unpacked(counts, "largest", task.by)
     for number, level in enumerate(task.levels):
-        groups = _roll_up(counts, offsets, units, cells, entries, by_score, task, number)
+        groups = total if total is not None and not level else at(number, level)
+        if total is not None:
+            groups = _with_total(groups, total)
         emitter = _Emitter(counts, task, number)
         first = groups.first[groups.filled]
         if GROUPS in task.emits:
@@ -111,8 +121,13 @@ def evaluate(rows: Iterator[pa.RecordBatch], task: Task) -> Iterator[pa.RecordBa
             owner, points = curves.points(groups.steps, task.curve_points, task.strict)
             yield from emitter.batches(POINTS, first[owner], points)
         if PAIRS in task.emits and level and len(first):
-            for winner, loser, wins in segments.wins_inside(groups.steps, groups.unit[groups.filled]):
-                yield from emitter.batches(PAIRS, first[winner], wins, first[loser])
+            named = np.ones(len(first), dtype=bool)
+            crowded = pooling.largest_at(largest, task.level_names[number])
+            if crowded is not None:
+                of_level = [task.segments[position] for position in level]
+                named = pooling.named_groups(counts, first, crowded, task.by, of_level)
+            for pairs in segment_pairs.wins_inside(groups.steps, groups.unit[groups.filled], named):
+                yield from emitter.pairs(first[pairs.winner], first[pairs.loser], pairs.columns)
         if VERSUS in task.emits and len(first):
             labels = batches.key_codes([batches.column(counts, str(task.label))], counts.num_rows)
             owner, label, wins = versus.wins_by_label(
@@ -125,6 +140,16 @@ def evaluate(rows: Iterator[pa.RecordBatch], task: Task) -> Iterator[pa.RecordBa
             yield from emitter.batches(VERSUS, first[owner], wins)
 
 
+def _with_total(groups: LevelGroups, total: LevelGroups) -> LevelGroups:
+    """The groups with the total around them: where each of their scores stands among all."""
+    step_of_entry = np.empty(len(total.entries), dtype=np.int64)
+    step_of_entry[total.entries] = total.step
+    step = step_of_entry[groups.entries[kernel.segment_starts(groups.step)]]
+    group_of_step = np.repeat(np.arange(len(total.steps.starts)), total.steps.lengths)
+    around = Around(total.steps, step, group_of_step[step[groups.steps.starts]])
+    return replace(groups, steps=replace(groups.steps, around=around))
+
+
 def _roll_up(
     table: pa.Table,
     offsets: pa.Table | None,
@@ -134,9 +159,10 @@ def _roll_up(
     by_score: Integers,
     task: Task,
     number: int,
+    level: Level,
 ) -> LevelGroups:
     """Pools the cells of a task into the groups of a level: scores sorted within each group, ties joined."""
-    names = [task.segments[position] for position in task.levels[number]]
+    names = [task.segments[position] for position in level]
     here = None if offsets is None else offsets.filter(pc.equal(offsets.column("level"), number))
     group_of_cell, group_of_offset, first_cell = _group_codes(table, cells, here, [*task.by, "range", *names])
     size = len(first_cell)
@@ -152,7 +178,9 @@ def _roll_up(
     for sums, weights in zip(inside, (positive, negative), strict=True):
         sums[filled] = kernel.segment_sums(weights, starts)
     nothing = np.zeros(size)
-    alone = Offsets(nothing, nothing, nothing, nothing, inside[0], inside[1], np.full(size, -np.inf))
+    extent = np.zeros(size)
+    extent[filled] = np.maximum.reduceat(np.abs(score), starts) if len(starts) else 0.0
+    alone = Offsets(nothing, nothing, nothing, nothing, inside[0], inside[1], np.full(size, -np.inf), extent)
     found = offset_tables.offsets_of_groups(here, group_of_offset, alone)
     rows = np.bincount(group_of_cell[cells.row], batches.floats(table, "rows"), size).astype(np.float64)
     first = cells.first[first_cell]
@@ -230,7 +258,7 @@ def emitted(emits: frozenset[str], parts: Sequence[Part]) -> dict[str, str]:
     if POINTS in emits:
         columns |= curves.POINT_COLUMNS
     if PAIRS in emits:
-        columns |= segments.PAIR_COLUMNS
+        columns |= segment_pairs.PAIR_COLUMNS
     if VERSUS in emits:
         columns |= versus.VERSUS_COLUMNS
     return columns
@@ -240,7 +268,7 @@ def emitted_schema(keys: Keys, emits: frozenset[str], parts: Sequence[Part]) -> 
     """The schema of what a pass emits: `kind`, keys, `level`, `range`, and the columns of each kind."""
     by = [StructField(n, k) for n, k in zip(keys.by_columns, keys.types[: len(keys.by)], strict=True)]
     segment_types = list(zip(keys.segment_columns, keys.types[len(keys.by) :], strict=True))
-    others = [StructField(segments.other(n), k) for n, k in segment_types] if PAIRS in emits else []
+    others = [StructField(segment_pairs.other(n), k) for n, k in segment_types] if PAIRS in emits else []
     values = [StructField(name, TYPES[kind][0]) for name, kind in emitted(emits, parts).items()]
     return StructType(
         [
@@ -263,36 +291,43 @@ class _Emitter:
     task: Task
     number: int
 
-    def batches(
-        self, kind: str, first: Integers, values: dict[str, pa.Array], others: Integers | None = None
-    ) -> Iterator[pa.RecordBatch]:
+    def batches(self, kind: str, first: Integers, values: dict[str, pa.Array]) -> Iterator[pa.RecordBatch]:
         """Rows of a kind.
 
         Parameters
         ----------
         first : for each row, a row of the table that has its keys.
         values : its columns; those of other kinds are null.
-        others : for a pair, a row of the table that has the keys of the negatives' segment.
         """
-        task, size = self.task, len(first)
+        task, size, rows = self.task, len(first), pa.array(first)
         columns = {"kind": pa.repeat(kind, size), "level": pa.repeat(task.level_names[self.number], size)}
-        rows = pa.array(first)
         columns |= {name: batches.column(self.table, name).take(rows) for name in (*task.by, "range")}
-        columns |= self._segments(task.segments, rows, size)
-        if PAIRS in task.emits:
-            names = {name: segments.other(name) for name in task.segments}
-            taken = self._segments(task.segments, None if others is None else pa.array(others), size)
-            columns |= {names[name]: array for name, array in taken.items()}
-        for name, kind_of in emitted(task.emits, task.parts).items():
-            columns[name] = values[name] if name in values else pa.nulls(size, TYPES[kind_of][1])
+        columns |= self._segments(rows) | values
+        for name, array in self._nothing(size).items():
+            columns.setdefault(name, array)
         yield from pa.table(columns).to_batches(max_chunksize=batches.BATCH_ROWS)
 
-    def _segments(self, names: list[str], rows: pa.Array | None, size: int) -> dict[str, pa.Array]:
+    def pairs(self, winner: Integers, loser: Integers, values: dict[str, pa.Array]) -> Iterator[pa.RecordBatch]:
+        """Rows of pairs: for each a row of the table that has the keys of either side; pooled sides have none."""
+        sides = zip((winner, loser), ("pooled", segment_pairs.other("pooled")), strict=True)
+        mine, others = (self._segments(pa.array(side, mask=values[pooled].to_numpy(False))) for side, pooled in sides)
+        named = {segment_pairs.other(name): array for name, array in others.items()}
+        yield from self.batches(PAIRS, winner, values | mine | named)
+
+    def _segments(self, rows: pa.Array) -> dict[str, pa.Array]:
         """Segment columns taken at some rows; NULL where the level does not use them."""
         used = {self.task.segments[position] for position in self.task.levels[self.number]}
         return {
             name: batches.column(self.table, name).take(rows)
-            if rows is not None and name in used
-            else pa.nulls(size, self.table.schema.field(name).type)
-            for name in names
+            if name in used
+            else pa.nulls(len(rows), self.table.schema.field(name).type)
+            for name in self.task.segments
         }
+
+    def _nothing(self, size: int) -> dict[str, pa.Array]:
+        """All columns that a pass emits behind its keys, null."""
+        task = self.task
+        found = {name: TYPES[kind][1] for name, kind in emitted(task.emits, task.parts).items()}
+        if PAIRS in task.emits:
+            found |= {segment_pairs.other(name): self.table.schema.field(name).type for name in task.segments}
+        return {name: pa.nulls(size, kind) for name, kind in found.items()}

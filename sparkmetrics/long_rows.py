@@ -12,18 +12,13 @@ from sparkmetrics import batches
 from sparkmetrics.kernel import Booleans, Floats
 from sparkmetrics.metrics.counts import Cells, Totals
 from sparkmetrics.metrics.intervals import wilson
+from sparkmetrics.metrics.pair_parts import LEAST_PRODUCT, TOO_SMALL
 from sparkmetrics.metrics.registry import Metric, ThresholdMetric, reason
 
 Tests = Iterable[tuple[Booleans, str]]
 """Where a value is undefined, and why; the first that holds is the reason."""
 
 Bounds = tuple[Floats, Floats]
-
-LEAST_PRODUCT = 1e-290
-"""A product of weights below it has lost digits."""
-
-TOO_SMALL = "weights too small to multiply"
-"""Why a value is NULL that such a product would be in."""
 
 
 def missing(metric: Metric, counts: Cells | Totals) -> list[tuple[Booleans, str]]:

@@ -12,7 +12,7 @@ from dataclasses import fields
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import DataFrame, GroupedData, Window
 from pyspark.sql import functions as F
 
 from sparkmetrics import batches, schemas
@@ -26,28 +26,34 @@ VALUES = tuple(field.name for field in fields(Offsets))
 """The columns of an offset, named like the arrays that workers make of them."""
 
 
-def level_cells(merged: DataFrame, keys: Keys, levels: Sequence[Level]) -> DataFrame:
-    """The weight of every range of every group: `by..., level, segments..., range, slot, positives, negatives, top`.
+def level_cells(merged: DataFrame, keys: Keys, levels: Sequence[Level], names: Sequence[object]) -> DataFrame:
+    """The weight of every range of every group: `by..., level, segments..., range` and CELL_COLUMNS.
 
-    `level` is the position in `levels`; segments that a level does not use are NULL; `top` is the largest score.
+    `level` is what stands for it in `names`; segments that a level does not use are NULL.
     """
-    cells = merged.groupBy(*keys.columns, "range").agg(
-        F.max("slot").alias("slot"),
-        F.sum("positives").alias("positives"),
-        F.sum("negatives").alias("negatives"),
-        F.max(F.get("score", F.size("score") - 1)).alias("top"),
-    )
-    leveled = at_levels(cells, keys, levels, range(len(levels)))
-    return leveled.groupBy(*keys.by_columns, "level", *keys.segment_columns, "range").agg(
-        F.max("slot").alias("slot"),
-        F.sum("positives").alias("positives"),
-        F.sum("negatives").alias("negatives"),
-        F.max("top").alias("top"),
-    )
+    ends = {"top": F.get("score", F.size("score") - 1), "bottom": F.get("score", F.lit(0))}
+    cells = _summed(merged.withColumns(ends).groupBy(*keys.columns, "range"))
+    leveled = at_levels(cells, keys, levels, names)
+    return _summed(leveled.groupBy(*keys.by_columns, "level", *keys.segment_columns, "range"))
+
+
+CELL_COLUMNS = {
+    "slot": F.max,
+    "rows": F.sum,
+    "positives": F.sum,
+    "negatives": F.sum,
+    "top": F.max,
+    "bottom": F.min,
+}
+"""What is known of a range of a group, and how it adds up; `top` and `bottom` are the largest and the least score."""
+
+
+def _summed(cells: GroupedData) -> DataFrame:
+    return cells.agg(*(add(name).alias(name) for name, add in CELL_COLUMNS.items()))
 
 
 def offsets(merged: DataFrame, keys: Keys, levels: Sequence[Level]) -> DataFrame:
-    """Offsets of the groups that have more than one range: keys, `level`, `range`, `slot` and `VALUES`."""
+    """Offsets of the groups that have more than one range: keys, `level` (its position), `range`, `slot`, `VALUES`."""
     group = Window.partitionBy(*keys.by_columns, "level", *keys.segment_columns)
     # Frames that grow from their first row cost one pass; frames that shrink to their last cost a pass a row.
     above = group.orderBy(F.desc("range")).rowsBetween(Window.unboundedPreceding, -1)
@@ -60,8 +66,9 @@ def offsets(merged: DataFrame, keys: Keys, levels: Sequence[Level]) -> DataFrame
         "all_positives": F.sum("positives").over(group),
         "all_negatives": F.sum("negatives").over(group),
         "score_below": F.coalesce(F.max("top").over(below), F.lit(float("-inf"))),
+        "extent": F.max(F.greatest(F.abs("top"), F.abs("bottom"))).over(group),
     }
-    cells = level_cells(merged.where("split"), keys, levels)
+    cells = level_cells(merged.where("split"), keys, levels, range(len(levels)))
     ranked = cells.select(
         *keys.by_columns,
         "level",
@@ -110,14 +117,18 @@ def take_offsets(table: pa.Table, by: list[str], segments: list[str]) -> tuple[p
     if "level" in table.column_names:
         is_offset = pc.is_valid(table.column("level"))
         return table.filter(pc.invert(is_offset)), table.filter(is_offset).combine_chunks()
-    if "offsets" not in table.column_names:
-        return table, None
-    lists = batches.column(table, "offsets")
+    return table, unpacked(table, "offsets", by)
+
+
+def unpacked(table: pa.Table, name: str, by: list[str]) -> pa.Table | None:
+    """Worker: what lists of structs hold: `by..., range` of their row, and the fields; None without such a column."""
+    if name not in table.column_names:
+        return None
+    lists = batches.column(table, name)
     owner = pc.list_parent_indices(lists)
-    offset = lists.flatten()
-    columns = {name: batches.column(table, name).take(owner) for name in (*by, "range")}
-    columns |= {name: pc.struct_field(offset, name) for name in ("level", *segments, *VALUES)}
-    return table, pa.table(columns)
+    found = lists.flatten()
+    columns = {key: batches.column(table, key).take(owner) for key in (*by, "range")}
+    return pa.table(columns | {field.name: pc.struct_field(found, field.name) for field in found.type})
 
 
 def offsets_of_groups(

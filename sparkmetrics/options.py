@@ -12,7 +12,7 @@ from typing import Any, TypeGuard
 from sparkmetrics.class_columns import class_name
 from sparkmetrics.columns import Keys, level_name, listed
 from sparkmetrics.errors import ConfigError
-from sparkmetrics.levels import Level
+from sparkmetrics.levels import Level, Levels, chosen_levels
 from sparkmetrics.metrics import Parameters, threshold_metrics
 from sparkmetrics.metrics.counts import Cells
 from sparkmetrics.metrics.parameters import ALIKE, ZERO_ONE, Region
@@ -26,6 +26,9 @@ CURVE_COLUMNS = ("tpr", "fpr", "precision", "predicted_positive_rate", "lift")
 
 MOST = 100_000
 """Most points of a curve, buckets and bins: they are lists in one row."""
+
+MOST_PAIR_SEGMENTS = 2_000
+"""Most segments of a pair matrix: it has a row for each two of them."""
 
 MOST_CONFIDENCE = 1.0 - 1e-9
 """Beyond it a double has lost the digits that the quantile needs."""
@@ -49,6 +52,8 @@ class Options:
     parameters : of metrics.
     classes : to average over, in their order; None takes those that occur.
     class_costs : {label: {predicted class: cost}}, or None.
+    min_group_rows : groups of fewer rows keep their rows in the tables and lose their values.
+    max_pair_segments : the pair matrix of a level of more segments keeps the largest and pools the rest.
     """
 
     levels: tuple[Level, ...]
@@ -60,13 +65,15 @@ class Options:
     parameters: Parameters
     classes: tuple[str, ...] | None
     class_costs: Mapping[str, Mapping[str, float]] | None
+    min_group_rows: int
+    max_pair_segments: int
 
     @classmethod
     def make(
         cls,
         keys: Keys,
         *,
-        levels: Sequence[Sequence[str]] | None = None,
+        levels: Levels | None = None,
         thresholds: Sequence[float] = (0.5,),
         threshold_rule: str = ">=",
         beta: Sequence[float] = (1.0,),
@@ -82,13 +89,15 @@ class Options:
         curve_metrics: Sequence[str] = (),
         partial_auc: Sequence[Any] = (),
         confidence: float = 0.95,
+        min_group_rows: int = 0,
+        max_pair_segments: int = 200,
     ) -> Options:
         """Checked options; the parameters are those of `evaluate`. Raises ConfigError."""
         if threshold_rule not in RULES:
             raise ConfigError(f"threshold_rule must be one of {listed(RULES)}, found {threshold_rule!r}.")
         if curve_points is not None:
             _count("curve_points", curve_points, ", or None")
-        chosen = _levels(keys, levels)
+        chosen = chosen_levels(keys, levels)
         if not _is_number(confidence) or not 0.0 < confidence <= MOST_CONFIDENCE:
             raise ConfigError(f"confidence must be a number between 0 and 1, for example 0.95, found {confidence!r}.")
         parameters = Parameters(
@@ -112,22 +121,9 @@ class Options:
             parameters=parameters,
             classes=_classes(classes),
             class_costs=_class_costs(class_costs),
+            min_group_rows=_count("min_group_rows", min_group_rows, least=0, most=None),
+            max_pair_segments=_count("max_pair_segments", max_pair_segments, least=2, most=MOST_PAIR_SEGMENTS),
         )
-
-
-def _levels(keys: Keys, levels: Sequence[Sequence[str]] | None) -> tuple[Level, ...]:
-    """Levels as positions; by default the total, each segment column alone, and all of them crossed."""
-    if levels is None:
-        levels = [[], *([name] for name in keys.segments), list(keys.segments)]
-    if not _is_list(levels) or not all(_is_list(level) for level in levels):
-        raise ConfigError(f"levels must be lists of segment columns, for example [[], ['country']], found {levels!r}.")
-    unknown = [name for level in levels for name in level if name not in keys.segments]
-    if unknown:
-        raise ConfigError(f"levels: {listed(unknown)} is not a segment column. These are: {listed(keys.segments)}.")
-    chosen = [tuple(sorted({keys.segments.index(name) for name in level})) for level in levels]
-    if not chosen:
-        raise ConfigError("levels is empty: give at least one level; [] inside the list is the total.")
-    return tuple(dict.fromkeys(chosen))
 
 
 def checked_thresholds(thresholds: Sequence[float]) -> tuple[float, ...]:
@@ -269,12 +265,12 @@ def _curve_metrics(names: object, parameters: Parameters, keys: Keys) -> tuple[s
     return tuple(name for name in dict.fromkeys(chosen) if name not in CURVE_COLUMNS)
 
 
-def _count(name: str, value: object, also: str = "") -> int:
-    """A whole number of at least 1."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < 1:
-        raise ConfigError(f"{name} must be a whole number of at least 1{also}, found {value!r}.")
-    if int(value) > MOST:
-        raise ConfigError(f"{name} must be at most {MOST:,}, found {value!r}.")
+def _count(name: str, value: object, also: str = "", least: int = 1, most: int | None = MOST) -> int:
+    """A whole number from `least` to `most`."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
+        raise ConfigError(f"{name} must be a whole number of at least {least}{also}, found {value!r}.")
+    if most is not None and int(value) > most:
+        raise ConfigError(f"{name} must be at most {most:,}, found {value!r}.")
     return int(value)
 
 

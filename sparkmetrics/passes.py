@@ -1,18 +1,29 @@
-"""One pass over merged scores: their offsets laid beside them, the evaluator's task sent to the workers."""
+"""Passes over merged scores: their offsets laid beside them, the evaluator's task sent to the workers.
+
+Tables share a pass, or each makes the one it needs.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import partial
+from functools import cached_property, partial
 
+from pyspark import StorageLevel
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
-from sparkmetrics import evaluator
-from sparkmetrics.evaluator import Task
+from sparkmetrics import evaluator, groups
+from sparkmetrics.evaluator import GROUPS, PAIRS, POINTS, Task
 from sparkmetrics.levels import Level
+from sparkmetrics.metrics import parts, probability, ranking, score_metrics
+from sparkmetrics.metrics.list_parts import CellsAt
 from sparkmetrics.metrics.parts import Part
 from sparkmetrics.offsets import with_offsets
+from sparkmetrics.options import Options
+from sparkmetrics.pooling import with_largest
 from sparkmetrics.score_counts import ScoreCounts
+from sparkmetrics.segment_pairs import PairLevels
+from sparkmetrics.segments import SEGMENT_PARTS
 from sparkmetrics.workers import map_partitions
 
 
@@ -26,6 +37,7 @@ def scan(
     strict: bool = False,
     curve_points: int | None = None,
     label: str | None = None,
+    largest: DataFrame | None = None,
 ) -> DataFrame:
     """What the evaluator emits of score counts.
 
@@ -34,12 +46,17 @@ def scan(
     counts : the state.
     levels, level_names : segment positions of each level, and its name.
     emits, parts, strict, curve_points, label : as in `evaluator.Task`.
+    largest : for pairs, the segments to name at crowded levels.
 
     Returns
     -------
     The columns of `evaluator.emitted_schema`.
     """
-    keys, kinds = counts.keys, frozenset(emits)
+    keys, kinds, offset_levels = counts.keys, frozenset(emits), tuple(levels)
+    total = None
+    if any(part.needs_total for part in parts):
+        offset_levels = tuple(dict.fromkeys([*levels, ()]))
+        total = offset_levels.index(())
     task = Task(
         by=keys.by_columns,
         segments=keys.segment_columns,
@@ -51,6 +68,86 @@ def scan(
         curve_points=curve_points,
         emits=kinds,
         label=label,
+        total=total,
     )
-    scores = with_offsets(counts.merged, keys, levels, counts.sizing)
+    scores = with_offsets(counts.merged, keys, offset_levels, counts.sizing)
+    if largest is not None:
+        scores = with_largest(scores, largest, keys)
     return map_partitions(scores, partial(evaluator.evaluate, task=task), evaluator.emitted_schema(keys, kinds, parts))
+
+
+class Passes:
+    """What the tables of one evaluation read.
+
+    Attributes
+    ----------
+    counts : the state.
+    options : what is evaluated.
+    """
+
+    def __init__(self, counts: ScoreCounts, options: Options) -> None:
+        self.counts = counts
+        self.options = options
+        self._shared: tuple[frozenset[str], DataFrame] | None = None
+
+    @property
+    def cells(self) -> CellsAt:
+        """The confusion counts at the thresholds of the evaluation."""
+        return CellsAt("cells", self.options.thresholds)
+
+    @property
+    def pair_levels(self) -> PairLevels:
+        """The levels that have pairs of segments."""
+        options = self.options
+        chosen = [(level, name) for level, name in zip(options.levels, options.level_names, strict=True) if level]
+        levels, names = zip(*chosen, strict=True) if chosen else ((), ())
+        return PairLevels(self.counts.keys, levels, names, options.max_pair_segments, self.counts.weighted)
+
+    @cached_property
+    def parts(self) -> tuple[Part, ...]:
+        """All that the tables of groups are made from."""
+        parameters = self.options.parameters
+        of_metrics = parts(score_metrics(parameters).values())
+        of_segments = SEGMENT_PARTS if any(self.options.levels) else ()
+        of_tables = (self.cells, ranking.tops(parameters), probability.score_bins(parameters), *of_segments)
+        return tuple((of_metrics | {part.name: part for part in of_tables}).values())
+
+    @cached_property
+    def groups(self) -> DataFrame:
+        """One row a group with its totals and combined parts; persisted, since tables share it."""
+        return self.combined(self.parts).persist(StorageLevel.MEMORY_AND_DISK)
+
+    def combined(self, wanted: tuple[Part, ...]) -> DataFrame:
+        """One row a group with its totals and these parts, combined."""
+        return groups.combine(self.rows(GROUPS, wanted), self.counts.keys, wanted, self.counts.weighted)
+
+    def rows(self, kind: str, wanted: tuple[Part, ...] = ()) -> DataFrame:
+        """What workers emit of one kind: of GROUPS with these parts."""
+        if self._shared is not None and kind in self._shared[0] and set(wanted) <= set(self.parts):
+            return self._shared[1].where(F.col("kind") == kind)
+        return self._emit(frozenset({kind}), wanted)
+
+    def share(self, pairs: bool) -> None:
+        """Makes one pass for all tables, with pairs of segments or without; it is kept until `unpersist`."""
+        kinds = frozenset({GROUPS, POINTS, *([PAIRS] if pairs and any(self.options.levels) else [])})
+        self._shared = (kinds, self._emit(kinds, self.parts).persist(StorageLevel.MEMORY_AND_DISK))
+
+    def unpersist(self) -> None:
+        """Frees what the cluster keeps of passes."""
+        if self._shared is not None:
+            self._shared[1].unpersist()
+        if "groups" in self.__dict__:
+            self.groups.unpersist()
+
+    def _emit(self, emits: frozenset[str], wanted: tuple[Part, ...]) -> DataFrame:
+        options = self.options
+        return scan(
+            self.counts,
+            options.levels,
+            options.level_names,
+            emits=emits,
+            parts=wanted,
+            strict=options.strict,
+            curve_points=options.curve_points,
+            largest=self.pair_levels.largest(self.counts.merged.frame) if PAIRS in emits else None,
+        )

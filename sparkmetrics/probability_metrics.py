@@ -16,14 +16,12 @@ from sparkmetrics.columns import Keys, level_name
 from sparkmetrics.evaluator import GROUPS, VERSUS
 from sparkmetrics.kernel import EXACT
 from sparkmetrics.levels import Level, at_levels
-from sparkmetrics.long_rows import LEAST_PRODUCT, TOO_SMALL
 from sparkmetrics.metric_rows import metric_table
 from sparkmetrics.metrics import Parameters, ScoreMetric, parts, reason, score_metrics
-from sparkmetrics.metrics.arithmetic import ratio
 from sparkmetrics.metrics.intervals import quantile, wilson
 from sparkmetrics.metrics.list_parts import CellsAt
 from sparkmetrics.metrics.multiclass import POOLED, ROC_AUC_OVO, TOP_K_ACCURACY
-from sparkmetrics.metrics.pair_parts import exact_total
+from sparkmetrics.metrics.pair_parts import LEAST_PRODUCT, TOO_SMALL, auc_of, exact_total
 from sparkmetrics.metrics.parts import Part
 from sparkmetrics.passes import scan
 
@@ -195,7 +193,7 @@ def _one_vs_one(against: DataFrame, of_classes: DataFrame, keys: Keys, column: s
     def auc(pair: Column) -> Column:
         one, other = (F.element_at(F.col("weights"), pair[side]) for side in ("one", "other"))
         pairs = one * other
-        share = ratio(pair["wins"], 2.0 * pairs)
+        share = auc_of(pair["wins"], pairs)
         return F.struct(
             share.alias("auc"),
             (one + other).alias("weight"),

@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
     ArrayType,
+    BooleanType,
     DataType,
     DecimalType,
     DoubleType,
@@ -23,7 +24,10 @@ from pyspark.sql.types import (
 from sparkmetrics.columns import Keys, listed, quote
 from sparkmetrics.errors import SchemaError
 
-RESULT_TABLES = ("metrics", "confusion", "curves", "gains", "calibration", "segment_auc", "class_counts")
+RESULT_TABLES = (
+    *("metrics", "confusion", "curves", "gains", "calibration"),
+    *("segment_auc", "segment_summary", "segment_gap", "segment_disparity", "class_counts"),
+)
 """What an evaluation returns."""
 
 STATE_TABLES = ("score_counts",)
@@ -79,6 +83,12 @@ CLASS_COUNTS = _fields(label=_TEXT, prediction=_TEXT, count=_NUMBER)
 CLASS_STATE = [*CLASS_COUNTS, *_fields(rows=_NUMBER)]
 
 
+def with_reason(fields: list[StructField], small_groups: bool) -> list[StructField]:
+    """The columns of a table, and where groups can be too small also the reason that they have no values."""
+    has = any(field.name == "reason" for field in fields)
+    return [*fields, *([] if has or not small_groups else _fields(reason=_TEXT))]
+
+
 def curves(metrics: Iterable[str]) -> list[StructField]:
     """The columns of `curves`, with further metrics behind."""
     return [*CURVES, *_fields(**dict.fromkeys(metrics, _NUMBER))]
@@ -116,8 +126,65 @@ def segment_auc(weighted: bool) -> list[StructField]:
         auc=_NUMBER,
         pair_share=_NUMBER,
         contribution=_NUMBER,
+        mirror_auc=_NUMBER,
+        auc_difference=_NUMBER,
+        mixed=BooleanType(),
+        reason=_TEXT,
     )
 
+
+SEGMENT_SUMMARY = _fields(
+    rows=_NUMBER,
+    positives=_NUMBER,
+    negatives=_NUMBER,
+    prevalence=_NUMBER,
+    subgroup_auc=_NUMBER,
+    bpsn_auc=_NUMBER,
+    bnsp_auc=_NUMBER,
+    leave_one_out_auc=_NUMBER,
+    gap_contribution=_NUMBER,
+    reason=_TEXT,
+)
+SEGMENT_GAP = _fields(
+    rows=_NUMBER,
+    positives=_NUMBER,
+    negatives=_NUMBER,
+    segments=_NUMBER,
+    defined_segments=_NUMBER,
+    total_auc=_NUMBER,
+    within_auc=_NUMBER,
+    within_share=_NUMBER,
+    between_auc=_NUMBER,
+    between_share=_NUMBER,
+    smallest_auc=_NUMBER,
+    largest_auc=_NUMBER,
+    mean_auc=_NUMBER,
+    gauc=_NUMBER,
+    gauc_positives=_NUMBER,
+    total_position=_TEXT,
+    segment_score_auc=_NUMBER,
+    segment_prevalence_auc=_NUMBER,
+    reason=_TEXT,
+)
+SEGMENT_DISPARITY = _fields(
+    metric=_TEXT,
+    average=_TEXT,
+    class_=_TEXT,
+    threshold=_NUMBER,
+    segments=_NUMBER,
+    macro_mean=_NUMBER,
+    best_segment=_TEXT,
+    best_value=_NUMBER,
+    best_lower=_NUMBER,
+    best_upper=_NUMBER,
+    worst_segment=_TEXT,
+    worst_value=_NUMBER,
+    worst_lower=_NUMBER,
+    worst_upper=_NUMBER,
+    difference=_NUMBER,
+    ratio=_NUMBER,
+    reason=_TEXT,
+)
 
 SCORES = _fields(
     rows=_NUMBER,
@@ -166,7 +233,8 @@ def class_state(keys: Keys) -> StructType:
 def reserved_names() -> set[str]:
     """Every column name of ours that stands beside key columns, and so cannot be the name of one."""
     others = _fields(level=_TEXT, range=_TEXT, run_id=_TEXT)
-    tables = (METRICS, CONFUSION, CURVES, GAINS, CALIBRATION, CLASS_COUNTS, segment_auc(False), SCORES, others)
+    of_segments = (segment_auc(False), SEGMENT_SUMMARY, SEGMENT_GAP, SEGMENT_DISPARITY)
+    tables = (METRICS, CONFUSION, CURVES, GAINS, CALIBRATION, CLASS_COUNTS, *of_segments, SCORES, others)
     return {field.name for table in tables for field in table} | {"run_date"}
 
 

@@ -1,242 +1,337 @@
-"""Subset versus total: whose positives beat whose negatives. The wins of all pairs of segments are the total's."""
+"""Subset versus total: what each segment is to the whole, and how far the whole is from its segments.
+
+A pair of a positive and a negative lies inside one segment or between two. Counted so, the AUC of the total is the
+pairs inside and the pairs between, and every segment has its part in the difference.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from functools import partial
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-import numpy as np
-import pyarrow as pa
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
-from pyspark.sql.types import DecimalType, DoubleType, IntegerType, StructField, StructType
 
-from sparkmetrics import batches, kernel
 from sparkmetrics.columns import Keys
-from sparkmetrics.kernel import Floats, Integers
-from sparkmetrics.levels import Level
+from sparkmetrics.groups import group_columns
+from sparkmetrics.joins import join_on
 from sparkmetrics.metrics.arithmetic import ratio
-from sparkmetrics.metrics.pair_parts import EXACT_TYPE, exact_array, exact_total
-from sparkmetrics.metrics.steps import Steps
-from sparkmetrics.offsets import level_cells
-from sparkmetrics.workers import map_partitions
+from sparkmetrics.metrics.pair_parts import TOO_SMALL, defined_auc
+from sparkmetrics.metrics.ranking import U2
+from sparkmetrics.metrics.registry import reason
+from sparkmetrics.metrics.segment_parts import AgainstAll, ScoreSum
+from sparkmetrics.segment_pairs import other
+from sparkmetrics.small_groups import SmallGroups
 
-MAX_PAIR_SEGMENTS = 200
-"""Levels of more segments than this have no pair matrix: it would have more rows than anyone reads."""
+AGAINST_ALL = AgainstAll("against_all", U2)
+SCORE_SUM = ScoreSum("sum_of_scores")
 
-PAIR_COLUMNS = {"wins2_exact": EXACT_TYPE, "wins2_rounded": "double"}
-"""What workers emit of a pair of segments: twice its wins, as an integer where it is one, and rounded."""
+SEGMENT_PARTS = (U2, AGAINST_ALL, SCORE_SUM)
+"""What the tables of segments are made from."""
+
+SUMMARY_VALUES = ("prevalence", "subgroup_auc", "bpsn_auc", "bnsp_auc", "leave_one_out_auc", "gap_contribution")
+
+WEIGHTED_TOLERANCE = 1e-12
+"""What two AUCs of weights may differ by and be equal."""
+
+BUCKETS = 4096
+"""Segments are ranked by a value in this many stretches of it, so that no task gets all segments of a level."""
+
+NO_PAIRS_INSIDE = "no pairs inside segments"
 
 
-def wins_inside(steps: Steps, unit: Integers) -> Iterator[tuple[Integers, Integers, dict[str, pa.Array]]]:
-    """Worker: for every pair of segments of one range, twice the wins between scores of that range.
+@dataclass(frozen=True)
+class Sums:
+    """How to add up what may be exact.
+
+    Attributes
+    ----------
+    weighted : whether predictions carried weights; without, counts and wins are integers, and add up as such.
+    """
+
+    weighted: bool
+
+    @property
+    def count(self) -> str:
+        """The type of a count."""
+        return "double" if self.weighted else "decimal(18,0)"
+
+    @property
+    def wins(self) -> str:
+        """The type of a sum of products of two counts."""
+        return "double" if self.weighted else "decimal(38,0)"
+
+    def product(self, one: str | Column, other: str | Column) -> Column:
+        """The product of two counts."""
+        left, right = (F.col(side) if isinstance(side, str) else side for side in (one, other))
+        return (left.cast(self.count) * right.cast(self.count)).cast(self.wins)
+
+    def total(self, values: Column) -> Column:
+        """The sum of numbers of ordinary size (AUCs, and these times counts): the same in any order unless weighted."""
+        return F.sum(values) if self.weighted else F.sum(values.cast("decimal(38,18)")).cast("double")
+
+
+def segment_sides(groups: DataFrame, keys: Keys, names: Sequence[str], sums: Sums) -> DataFrame:
+    """Segments beside what lies outside them.
 
     Parameters
     ----------
-    steps : the segments' scores; consecutive segments of one unit share a range.
-    unit : the (by, range) of each segment.
-
-    Yields
-    ------
-    For each unit: positions of the positives' segments, of the negatives' segments, and PAIR_COLUMNS.
-    """
-    exact = kernel.whole(steps.positive, steps.negative)
-    bounds = np.append(steps.starts, len(steps.score))
-    begins = kernel.segment_starts(unit)
-    for begin, size in zip(begins, kernel.segment_lengths(begins, len(unit)), strict=True):
-        if size > MAX_PAIR_SEGMENTS:
-            continue
-        entries = slice(bounds[begin], bounds[begin + size])
-        starts = bounds[begin : begin + size] - bounds[begin]
-        wins = _wins_of_range(steps.score[entries], steps.positive[entries], steps.negative[entries], starts, exact)
-        winner, loser = np.divmod(np.arange(size * size), size)
-        yield begin + winner, begin + loser, _pair_arrays(wins, exact)
-
-
-def _wins_of_range(
-    score: Floats, positive: Floats, negative: Floats, starts: Integers, exact: bool
-) -> np.ndarray[Any, Any]:
-    """Twice the wins of each segment's positives over each segment's negatives, winner by winner."""
-    size, lengths = len(starts), kernel.segment_lengths(starts, len(score))
-    distinct, rank = np.unique(score, return_inverse=True)
-    lost = np.flatnonzero(negative)
-    loser = np.repeat(np.arange(size), lengths)[lost]
-    lost_starts = kernel.segment_starts(loser)
-    lost_rank, lost_weight = rank[lost], negative[lost]
-    lost_sums = kernel.segment_sums(lost_weight, lost_starts)
-    lost_integers = lost_weight.astype(np.int64) if exact else None
-    wins = []
-    for begin, length in zip(starts, lengths, strict=True):
-        at = np.zeros(len(distinct))
-        at[rank[begin : begin + length]] = positive[begin : begin + length]
-        if lost_integers is not None:
-            integers = at.astype(np.int64)
-            points = 2 * np.cumsum(integers[::-1])[::-1] - integers
-            most = float(points[0]) * lost_sums
-            sums = kernel.integer_products(points[lost_rank], lost_integers, lost_starts, most)
-        else:
-            whole_range = np.zeros(1, dtype=np.int64)
-            above = kernel.following(kernel.cumulate_from_end(at, whole_range), whole_range)
-            sums = kernel.segment_sums((2.0 * above + at)[lost_rank] * lost_weight, lost_starts)
-        of_all = np.zeros(size, dtype=sums.dtype)
-        of_all[loser[lost_starts]] = sums
-        wins.append(of_all)
-    return np.concatenate(wins)
-
-
-def _pair_arrays(wins: np.ndarray[Any, Any], exact: bool) -> dict[str, pa.Array]:
-    integers = exact_array(wins) if exact else pa.nulls(len(wins), pa.decimal128(38, 0))
-    return {"wins2_exact": integers, "wins2_rounded": pa.array(wins.astype(np.float64))}
-
-
-def wins_across(rows: Iterator[pa.RecordBatch], by: list[str], segments: list[str]) -> Iterator[pa.RecordBatch]:
-    """Worker: for every pair of segments of a level, twice the wins between different ranges, and what they weigh.
-
-    Gets the tiny table of `level_cells`, all rows of a (by, level) in one task; gives one row for each pair.
-    """
-    table = batches.whole_table(rows)
-    if table is None:
-        return
-    size = table.num_rows
-    owners = batches.key_codes([batches.column(table, name) for name in (*by, "level")], size)
-    groups = batches.key_codes([batches.column(table, name) for name in segments], size, within=owners)
-    owner_of_group = owners.row[groups.first]
-    begins = kernel.segment_starts(owner_of_group)
-    lengths = kernel.segment_lengths(begins, groups.size)
-    order = kernel.sort_by_group(groups.row)
-    bounds = np.searchsorted(groups.row[order], np.append(begins, groups.size))
-    ranges = batches.column(table, "range").to_numpy()
-    weights = [batches.floats(table, name) for name in ("positives", "negatives")]
-    for number, (begin, count) in enumerate(zip(begins, lengths, strict=True)):
-        mine = order[bounds[number] : bounds[number + 1]]
-        _, place = np.unique(ranges[mine], return_inverse=True)
-        segment = groups.row[mine] - begin
-        positives, negatives = (_matrix(segment, place, int(count), values[mine]) for values in weights)
-        winner, loser = np.divmod(np.arange(count * count), count)
-        first = groups.first[begin : begin + count]
-        columns = {
-            name: batches.column(table, name).take(pa.array(first[winner])) for name in (*by, "level", *segments)
-        }
-        for name in segments:
-            columns[other(name)] = batches.column(table, name).take(pa.array(first[loser]))
-        columns |= {
-            "positives": pa.array(positives.sum(axis=1)[winner]),
-            "negatives": pa.array(negatives.sum(axis=1)[loser]),
-            "all_positives": pa.array(np.full(count * count, positives.sum())),
-            "all_negatives": pa.array(np.full(count * count, negatives.sum())),
-        }
-        columns |= _wins_of_matrices(positives, negatives)
-        yield from pa.table(columns).to_batches(max_chunksize=batches.BATCH_ROWS)
-
-
-def _matrix(segment: Integers, place: Integers, count: int, values: Floats) -> Floats:
-    """Weights by segment (rows) and range (columns, rising)."""
-    matrix = np.zeros((count, int(place.max()) + 1))
-    matrix[segment, place] = values
-    return matrix
-
-
-def _wins_of_matrices(positives: Floats, negatives: Floats) -> dict[str, pa.Array]:
-    """Twice the wins of every segment's positives over every segment's negatives in lower ranges."""
-    above = np.zeros_like(positives)
-    above[:, :-1] = np.cumsum(positives[:, :0:-1], axis=1)[:, ::-1]
-    exact = kernel.whole(positives, negatives)
-    if exact and 2.0 * positives.sum() * negatives.sum() >= kernel.EXACT:
-        above, negatives = (matrix.astype(np.int64).astype(object) for matrix in (above, negatives))
-    return _pair_arrays(2 * (above @ negatives.T).ravel(), exact)
-
-
-def pair_table(
-    inside: DataFrame, merged: DataFrame, keys: Keys, levels: Sequence[Level], names: Sequence[str], weighted: bool
-) -> DataFrame:
-    """The pair matrix of every level: one row for each ordered pair (segment of the positive, segment of the negative).
-
-    Parameters
-    ----------
-    inside : pairs that workers emitted: keys, `level` (its name), `other_` segment columns, PAIR_COLUMNS.
-    merged : the merged score counts.
+    groups : one row a group with its totals and the combined SEGMENT_PARTS.
     keys : key columns.
-    levels : the levels that have segments, as positions of these, and their `names`.
-    weighted : whether predictions carried weights, which makes `wins2` a double.
+    names : the levels that have segments.
 
     Returns
     -------
-    `by..., level` and the columns of `schemas.segment_auc`, under internal names. `auc` is NULL for a pair without
-    pairs, `pair_share` and `contribution` where the total has none.
+    Keys, `level`, `rows`, `positives`, `negatives`, `sum_of_scores`; `outside_positives`, `outside_negatives`; twice
+    the pairs in order `inside` the segment, `bnsp` (its positives, negatives outside), `bpsn` (positives outside, its
+    negatives) and `rest` (both outside); and of the level `all_rows`, `all_positives`, `all_negatives`, `all_wins`.
     """
-    cells = _of_few_segments(level_cells(merged, keys, levels).drop("slot", "top"), keys)
-    cells = cells.repartition(*keys.by_columns, "level")
-    task = partial(wins_across, by=keys.by_columns, segments=keys.segment_columns)
-    across = map_partitions(cells, task, _across_schema(keys))
-    across = across.withColumn("level", F.element_at(F.array(*map(F.lit, names)), F.col("level") + 1))
-    pair = [*keys.by_columns, "level", *keys.segment_columns, *map(other, keys.segment_columns)]
-    wins = F.sum("wins2_exact") if not weighted else exact_total("wins2_exact", "wins2_rounded")
-    weights = ("positives", "negatives", "all_positives", "all_negatives")
-    table = (
-        across.unionByName(inside.select(*pair, *PAIR_COLUMNS), allowMissingColumns=True)
-        .groupBy(*pair)
-        .agg(*(F.max(name).alias(name) for name in weights), wins.alias("wins2"))
-        .where(F.col("all_positives").isNotNull())
-    )
-    pairs = F.col("positives") * F.col("negatives")
-    all_pairs = F.col("all_positives") * F.col("all_negatives")
-    doubled = F.col("wins2").cast("double")
-    return table.select(
-        *keys.by_columns,
-        "level",
-        segment_name(keys, levels, names, keys.segment_columns).alias("positive_segment"),
-        segment_name(keys, levels, names, [other(name) for name in keys.segment_columns]).alias("negative_segment"),
-        "positives",
-        "negatives",
-        pairs.alias("pairs"),
-        "wins2",
-        ratio(doubled, 2.0 * pairs).alias("auc"),
-        ratio(pairs, all_pairs).alias("pair_share"),
-        ratio(doubled, 2.0 * all_pairs).alias("contribution"),
-    )
-
-
-def _of_few_segments(cells: DataFrame, keys: Keys) -> DataFrame:
-    """The cells of the (by, level) that have a pair matrix, so that no task gets a million segments to no end."""
     level = [*keys.by_columns, "level"]
-    segments = cells.select(*level, *keys.segment_columns).distinct()
-    few = segments.groupBy(*(F.col(name).alias(f"of_{name}") for name in level)).count()
-    same = F.lit(True)
-    for name in level:
-        same = same & F.col(name).eqNullSafe(F.col(f"of_{name}"))
-    return cells.join(few.where(F.col("count") <= MAX_PAIR_SEGMENTS), same, "left_semi")
+    against = F.col(AGAINST_ALL.name)
+    suffix = "" if sums.weighted else "_exact"
+    segments = groups.where(F.col("level").isin(list(names))).select(
+        *group_columns(keys),
+        *("rows", "positives", "negatives", SCORE_SUM.name),
+        *(
+            F.coalesce(against[side + suffix], F.lit(0)).cast(sums.wins).alias(side)
+            for side in ("won", "lost", "inside")
+        ),
+    )
+    totals = segments.groupBy(*level).agg(
+        *(F.sum(name).alias(f"all_{name}") for name in ("rows", "positives", "negatives")),
+        F.sum("lost").alias("all_wins"),
+    )
+    won, lost, inside = F.col("won"), F.col("lost"), F.col("inside")
+    return join_on(segments, totals, level).select(
+        *group_columns(keys),
+        *("rows", "positives", "negatives", SCORE_SUM.name, "inside"),
+        *("all_rows", "all_positives", "all_negatives", "all_wins"),
+        (F.col("all_positives") - F.col("positives")).alias("outside_positives"),
+        (F.col("all_negatives") - F.col("negatives")).alias("outside_negatives"),
+        (won - inside).alias("bnsp"),
+        (lost - inside).alias("bpsn"),
+        (F.col("all_wins") - won - lost + inside).alias("rest"),
+    )
 
 
-def _across_schema(keys: Keys) -> StructType:
-    by, segments = keys.types[: len(keys.by)], keys.types[len(keys.by) :]
-    fields = [StructField(name, kind) for name, kind in zip(keys.by_columns, by, strict=True)]
-    fields.append(StructField("level", IntegerType()))
-    fields += [StructField(name, kind) for name, kind in zip(keys.segment_columns, segments, strict=True)]
-    fields += [StructField(other(name), kind) for name, kind in zip(keys.segment_columns, segments, strict=True)]
-    fields += [StructField(name, DoubleType()) for name in ("positives", "negatives", "all_positives", "all_negatives")]
-    fields += [StructField("wins2_exact", DecimalType(38, 0)), StructField("wins2_rounded", DoubleType())]
-    return StructType(fields)
+OUTSIDE = ("outside_positives", "outside_negatives", "bnsp", "bpsn", "rest")
+"""What `segment_sides` gets as a difference."""
 
 
-def other(name: str) -> str:
-    """The column that holds the negatives' segment beside `name`, which holds the positives'."""
-    return f"other_{name}"
+def without_differences(sides: DataFrame, pairs: DataFrame, keys: Keys) -> DataFrame:
+    """Segments beside what lies outside them, where with weights that is no difference of nearly equal sums.
+
+    The sums of a segment that has less than half of the positives and of the negatives differ enough from those of all.
+    For the others, at most two of a level, what lies outside is added up from the pairs of segments.
+
+    Parameters
+    ----------
+    sides : from `segment_sides`.
+    pairs : from `segment_pairs.pair_wins`, of a matrix that names such segments.
+    """
+    level, group = [*keys.by_columns, "level"], group_columns(keys)
+    halves = [2.0 * F.col(name) > F.col(f"all_{name}") for name in ("positives", "negatives")]
+    dominant = sides.where(halves[0] | halves[1]).select(
+        *level, *(F.col(name).alias(f"own_{name}") for name in keys.segment_columns)
+    )
+    own = [~F.col(pooled) for pooled in ("pooled", other("pooled"))]
+    for name in keys.segment_columns:
+        own = [
+            mine & F.col(side).eqNullSafe(F.col(f"own_{name}"))
+            for mine, side in zip(own, (name, other(name)), strict=True)
+        ]
+    wins, loses = own
+    same = F.col("pooled") == F.col(other("pooled"))
+    for name in keys.segment_columns:
+        same = same & F.col(name).eqNullSafe(F.col(other(name)))
+    sums = {
+        "outside_positives": (same & ~wins, "positives"),
+        "outside_negatives": (same & ~wins, "negatives"),
+        "bnsp": (wins & ~loses, "wins2"),
+        "bpsn": (~wins & loses, "wins2"),
+        "rest": (~wins & ~loses, "wins2"),
+    }
+    added = (
+        join_on(pairs, dominant, level)
+        .groupBy(*level, *(F.col(f"own_{name}").alias(name) for name in keys.segment_columns))
+        .agg(*(F.sum(F.when(where, F.col(of)).otherwise(0.0)).alias(f"added_{n}") for n, (where, of) in sums.items()))
+    )
+    joined = join_on(sides, added, group, "left")
+    return joined.withColumns({name: F.coalesce(f"added_{name}", name) for name in OUTSIDE})
 
 
-def segment_name(keys: Keys, levels: Sequence[Level], names: Sequence[str], columns: Sequence[str]) -> Column:
-    """A segment as people read it: `sex=female, pclass=1`; NULL values read `NULL`."""
-    text = F.lit(None).cast("string")
-    for level, name in zip(levels, names, strict=True):
-        parts = (F.concat(F.lit(f"{keys.segments[i]}="), value_text(F.col(columns[i]))) for i in level)
-        text = F.when(F.col("level") == name, F.concat_ws(", ", *parts)).otherwise(text)
-    return text
+def summary_table(sides: DataFrame, keys: Keys, sums: Sums, small: SmallGroups) -> DataFrame:
+    """One row for each segment: keys, `level` and the columns of `schemas.SEGMENT_SUMMARY`."""
+    level = [*keys.by_columns, "level"]
+    within = sides.groupBy(*level).agg(
+        defined_auc(F.sum("inside").cast("double"), F.sum(sums.product("positives", "negatives")).cast("double")).alias(
+            "within_auc"
+        )
+    )
+    P, N, P_out, N_out = (F.col(n) for n in ("positives", "negatives", "outside_positives", "outside_negatives"))
+    inside, bpsn, bnsp, rest = (F.col(name).cast("double") for name in ("inside", "bpsn", "bnsp", "rest"))
+    all_pairs = F.col("all_positives") * F.col("all_negatives")
+    crossing = (bnsp + bpsn) / 2.0 - F.col("within_auc") * (P * N_out + N * P_out)
+    values = {
+        "prevalence": ratio(P, P + N),
+        "subgroup_auc": defined_auc(inside, P * N),
+        "bpsn_auc": defined_auc(bpsn, P_out * N),
+        "bnsp_auc": defined_auc(bnsp, P * N_out),
+        "leave_one_out_auc": defined_auc(rest, P_out * N_out),
+        "gap_contribution": defined_auc(crossing, all_pairs),
+    }
+    causes = {
+        reason("positives"): P == 0,
+        reason("negatives"): N == 0,
+        "no positives outside": P_out == 0,
+        "no negatives outside": N_out == 0,
+        NO_PAIRS_INSIDE: F.col("within_auc").isNull(),
+    }
+    table = join_on(sides, within, level).select(
+        *group_columns(keys),
+        *("rows", "positives", "negatives"),
+        *(value.alias(name) for name, value in values.items()),
+        _listed(causes).alias("cause"),
+    )
+    found = table.withColumn("reason", _reason(SUMMARY_VALUES)).drop("cause")
+    return small.emptied(found, F.col("rows"), SUMMARY_VALUES)
 
 
-def value_text(value: Column) -> Column:
-    """A segment value as text; JSON-quoted where it reads NULL or (other), or holds a comma, = or a quote."""
-    text = value.cast("string")
-    misread = text.isin("NULL", "(other)") | text.rlike('[,="]')
-    quoted = F.to_json(F.array(text))
-    inner = quoted.substr(F.lit(2), F.length(quoted) - 2)
-    return F.when(value.isNull(), F.lit("NULL")).when(misread, inner).otherwise(text)
+GAP_VALUES = (
+    *("total_auc", "within_auc", "within_share", "between_auc", "between_share"),
+    *("smallest_auc", "largest_auc", "mean_auc", "gauc", "gauc_positives", "total_position"),
+    *("segment_score_auc", "segment_prevalence_auc"),
+)
+
+
+def gap_table(sides: DataFrame, keys: Keys, sums: Sums, small: SmallGroups) -> DataFrame:
+    """One row for each level: `by..., level` and the columns of `schemas.SEGMENT_GAP`."""
+    level = [*keys.by_columns, "level"]
+    P, N = F.col("positives"), F.col("negatives")
+    auc = defined_auc(F.col("inside").cast("double"), P * N)
+    shown = sides.withColumn("auc", F.when(F.col("rows") >= small.least, auc))
+    weight = F.when(F.col("auc").isNotNull(), P + N)
+    positives = F.when(F.col("auc").isNotNull(), P)
+    found = shown.groupBy(*level).agg(
+        *(F.max(f"all_{name}").alias(f"all_{name}") for name in ("rows", "positives", "negatives")),
+        F.max("all_wins").cast("double").alias("all_wins"),
+        F.sum("inside").cast("double").alias("within_wins"),
+        F.sum(sums.product(P, N)).cast("double").alias("within_pairs"),
+        F.sum("bnsp").cast("double").alias("between_wins"),
+        F.sum(sums.product(P, "outside_negatives")).cast("double").alias("between_pairs"),
+        F.min("auc").alias("smallest_auc"),
+        F.max("auc").alias("largest_auc"),
+        ratio(sums.total(F.col("auc")), F.count("auc")).alias("mean_auc"),
+        ratio(sums.total(weight * F.col("auc")), F.sum(weight)).alias("gauc"),
+        ratio(sums.total(positives * F.col("auc")), F.sum(positives)).alias("gauc_positives"),
+        F.count("*").alias("segments"),
+        F.count("auc").alias("defined_segments"),
+    )
+    ranked = join_on(found, _value_aucs(sides, keys, sums), level)
+    all_pairs = F.col("all_positives") * F.col("all_negatives")
+    causes = {
+        reason("positives"): F.col("all_positives") == 0,
+        reason("negatives"): F.col("all_negatives") == 0,
+        NO_PAIRS_INSIDE: F.col("within_pairs") == 0,
+        "no pairs between segments": F.col("between_pairs") == 0,
+        f"{small.reason} in every segment with both classes": (F.col("within_pairs") > 0)
+        & (F.col("defined_segments") == 0),
+        "scores without a mean": F.col("unranked"),
+    }
+    total = defined_auc(F.col("all_wins"), all_pairs)
+    table = ranked.select(
+        *level,
+        F.col("all_rows").alias("rows"),
+        F.col("all_positives").alias("positives"),
+        F.col("all_negatives").alias("negatives"),
+        *("segments", "defined_segments"),
+        total.alias("total_auc"),
+        defined_auc(F.col("within_wins"), F.col("within_pairs")).alias("within_auc"),
+        ratio(F.col("within_pairs"), all_pairs).alias("within_share"),
+        defined_auc(F.col("between_wins"), F.col("between_pairs")).alias("between_auc"),
+        ratio(F.col("between_pairs"), all_pairs).alias("between_share"),
+        *("smallest_auc", "largest_auc", "mean_auc", "gauc", "gauc_positives"),
+        _position(total, sums).alias("total_position"),
+        *("segment_score_auc", "segment_prevalence_auc"),
+        _listed(causes).alias("cause"),
+    )
+    return small.emptied(table.withColumn("reason", _reason(GAP_VALUES)).drop("cause"), F.col("rows"), GAP_VALUES)
+
+
+def _position(total: Column, sums: Sums) -> Column:
+    """Where the total is among its segments."""
+    slack = WEIGHTED_TOLERANCE if sums.weighted else 0.0
+    smallest, largest = F.col("smallest_auc"), F.col("largest_auc")
+    place = (
+        F.when(total > largest + slack, "above")
+        .when(total < smallest - slack, "below")
+        .when(largest - smallest <= slack, "equal")
+        .otherwise("between")
+    )
+    return F.when(total.isNotNull() & smallest.isNotNull(), place)
+
+
+def _value_aucs(sides: DataFrame, keys: Keys, sums: Sums) -> DataFrame:
+    """AUC of the rows of each level if each had its segment's mean score, or its segment's prevalence, for a score.
+
+    Returns
+    -------
+    `by..., level, segment_score_auc, segment_prevalence_auc`, and `unranked`: whether a segment has no mean score.
+    """
+    level = [*keys.by_columns, "level"]
+    P, N = F.col("positives"), F.col("negatives")
+    mean = ratio(F.col(SCORE_SUM.name), P + N)
+    values = {"segment_score_auc": mean, "segment_prevalence_auc": ratio(P, P + N)}
+    kinds = (F.struct(F.lit(kind).alias("kind"), value.alias("value")) for kind, value in values.items())
+    weighed = sides.where(P + N > 0).select(
+        *level, *(side.cast(sums.count).alias(name) for name, side in (("p", P), ("n", N))), F.inline(F.array(*kinds))
+    )
+    ends = weighed.groupBy(*level, "kind").agg(
+        F.min("value").alias("least"), F.max("value").alias("largest"), F.max(F.isnan("value")).alias("unranked")
+    )
+    width = F.col("largest") - F.col("least")
+    place = F.floor(BUCKETS * ((F.col("value") - F.col("least")) / width))
+    bucket = F.when((width > 0) & (width < float("inf")), place).otherwise(0)
+    ranking = [*level, "kind"]
+    tied = (
+        join_on(weighed, ends, ranking)
+        .groupBy(*ranking, bucket.alias("bucket"), "value")
+        .agg(F.sum("p").alias("p"), F.sum("n").alias("n"), F.max("unranked").alias("unranked"))
+    )
+
+    def below(name: str, group: list[str], order: str) -> Column:
+        window = Window.partitionBy(*group).orderBy(order).rowsBetween(Window.unboundedPreceding, -1)
+        return F.coalesce(F.sum(name).over(window), F.lit(0)).cast(sums.count)
+
+    in_bucket = tied.withColumn("below", below("n", [*ranking, "bucket"], "value"))
+    buckets = in_bucket.groupBy(*ranking, "bucket").agg(
+        *(F.sum(name).alias(name) for name in ("p", "n")),
+        F.sum((sums.product("p", "below") * 2 + sums.product("p", "n")).cast(sums.wins)).alias("wins"),
+        F.max("unranked").alias("unranked"),
+    )
+    in_all = buckets.withColumn("below", below("n", ranking, "bucket"))
+    wins = F.sum((F.col("wins") + sums.product("p", "below") * 2).cast(sums.wins)).cast("double")
+    pairs = F.sum("p").cast("double") * F.sum("n").cast("double")
+    aucs = in_all.groupBy(*ranking).agg(
+        F.when(~F.max("unranked"), defined_auc(wins, pairs)).alias("auc"), F.max("unranked").alias("unranked")
+    )
+    found = aucs.groupBy(*level).agg(
+        *(F.max(F.when(F.col("kind") == kind, F.col("auc"))).alias(kind) for kind in values),
+        F.max("unranked").alias("unranked"),
+    )
+    # A level whose rows all weigh nothing has no segment to rank.
+    empty = sides.select(*level).distinct()
+    return join_on(empty, found, level, "left").withColumn("unranked", F.coalesce("unranked", F.lit(False)))
+
+
+def _listed(causes: dict[str, Column]) -> Column:
+    """The causes that hold, one after the other; empty where none does."""
+    return F.concat_ws("; ", *(F.when(holds, cause) for cause, holds in causes.items()))
+
+
+def _reason(values: Sequence[str]) -> Column:
+    """Why values of a row are NULL; NULL where none is."""
+    some = F.lit(False)
+    for name in values:
+        some = some | F.col(name).isNull()
+    return F.when(some, F.when(F.col("cause") != "", F.col("cause")).otherwise(TOO_SMALL))

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from sparkmetrics import kernel
 from sparkmetrics.kernel import Floats, Integers
-from sparkmetrics.metrics.pair_parts import EXACT_TYPE, exact_array
+from sparkmetrics.metrics.pair_parts import EXACT_TYPE, twice_wins
 from sparkmetrics.metrics.steps import Steps
 
 VERSUS_COLUMNS = {"other_label": "string", "against_exact": EXACT_TYPE, "against_rounded": "double"}
@@ -38,12 +38,13 @@ def wins_by_label(
     group = group_of_step[step]
     starts = kernel.segment_starts(group, label)
     owner = group[starts]
-    weight, outside = kernel.segment_sums(negative, starts), steps.offsets.positives_above[owner]
-    points = 2.0 * steps.positives_above_inside[step] + steps.positive[step]
-    rounded = kernel.segment_sums(negative * points, starts) + 2.0 * outside * weight
-    exact = pa.nulls(len(starts), pa.decimal128(38, 0))
-    if kernel.whole(steps.positive, steps.negative) and np.all(outside == np.rint(outside)) and len(starts):
-        most = 2.0 * steps.positives_inside[owner] * weight
-        inside = kernel.integer_products(points.astype(np.int64), negative.astype(np.int64), starts, most)
-        exact = exact_array(kernel.add_integers(inside, kernel.integer_product(2, outside, weight)))
-    return owner, label[starts], {"against_exact": exact, "against_rounded": pa.array(rounded)}
+    exact, rounded = twice_wins(
+        steps.positives_above_inside[step],
+        steps.positive[step],
+        negative,
+        starts,
+        outside=steps.offsets.positives_above[owner],
+        inside=steps.positives_inside[owner],
+        whole=steps.whole and kernel.whole(negative),
+    )
+    return owner, label[starts], {"against_exact": exact, "against_rounded": rounded}

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from sparkmetrics import kernel
-from sparkmetrics.kernel import Floats
-from sparkmetrics.metrics.arithmetic import Number, ratio, square_root
+from sparkmetrics.kernel import Floats, Integers
+from sparkmetrics.metrics.arithmetic import Number, only_where, ratio, square_root
 from sparkmetrics.metrics.counts import Totals
 from sparkmetrics.metrics.parts import Part
 from sparkmetrics.metrics.steps import Steps
@@ -21,6 +21,23 @@ if TYPE_CHECKING:
 
 EXACT_TYPE = "decimal(38,0)"
 """Spark's type for integers past 2**63."""
+
+
+LEAST_PRODUCT = 1e-290
+"""A product of weights below it has lost digits."""
+
+TOO_SMALL = "weights too small to multiply"
+"""Why a value is NULL that such a product would be in."""
+
+
+def auc_of(wins2: Number, pairs: Number) -> Number:
+    """Share of pairs of a positive and a negative that are in order, from twice their number, a tie counting once."""
+    return ratio(wins2, 2.0 * pairs)
+
+
+def defined_auc(wins2: Number, pairs: Number) -> Number:
+    """`auc_of`, undefined where pairs are so few that their product has lost its digits."""
+    return only_where(pairs >= LEAST_PRODUCT, auc_of(wins2, pairs))
 
 
 def exact_array(integers: np.ndarray[Any, Any]) -> pa.Array:
@@ -36,6 +53,44 @@ def exact_total(exact: str, rounded: str) -> Column:
 
     all_exact = F.count(exact) == F.count(rounded)
     return F.when(all_exact, F.sum(exact).cast("double")).otherwise(F.sum(rounded))
+
+
+def twice_wins(
+    above: Floats,
+    beside: Floats,
+    weight: Floats,
+    starts: Integers,
+    *,
+    outside: Floats,
+    inside: Floats,
+    whole: bool,
+    tie: int = 1,
+) -> tuple[pa.Array, pa.Array]:
+    """Twice the weight of the pairs that each group wins: the sum over its scores of weight * (2 above + tie beside).
+
+    Parameters
+    ----------
+    above : what each score wins against in the range, shape (n,).
+    beside : what it ties with.
+    weight : its own weight.
+    starts : where each group's scores begin.
+    outside : what all scores of a group win against in other ranges, shape (groups,).
+    inside : a bound on above + beside, shape (groups,).
+    whole : whether all of these are whole numbers.
+    tie : what twice a tied pair counts.
+
+    Returns
+    -------
+    The sums as decimal(38,0), null unless whole; and rounded to doubles.
+    """
+    sums = kernel.segment_sums(weight, starts)
+    rounded = kernel.segment_sums(weight * (2.0 * above + tie * beside), starts) + 2.0 * outside * sums
+    exact = pa.nulls(len(starts), pa.decimal128(38, 0))
+    if len(starts) and whole and np.all(outside == np.rint(outside)):
+        points = 2 * above.astype(np.int64) + tie * beside.astype(np.int64)
+        products = kernel.integer_products(points, weight.astype(np.int64), starts, 2.0 * inside * sums)
+        exact = exact_array(kernel.add_integers(products, kernel.integer_product(2, outside, sums)))
+    return exact, pa.array(rounded)
 
 
 @dataclass(frozen=True)
@@ -56,17 +111,17 @@ class TwiceWins(Part):
         return {f"{self.name}_exact": EXACT_TYPE, f"{self.name}_rounded": "double"}
 
     def contribute(self, steps: Steps, weighted: bool, strict: bool) -> Mapping[str, pa.Array]:
-        above = steps.positives_above_inside
-        outside, negatives = steps.offsets.positives_above, steps.negatives_inside
-        rounded = kernel.segment_sums(steps.negative * (2.0 * above + self.tie * steps.positive), steps.starts)
-        rounded += 2.0 * outside * negatives
-        exact = pa.nulls(len(rounded), pa.decimal128(38, 0))
-        if kernel.whole(steps.positive, steps.negative) and np.all(outside == np.rint(outside)):
-            points = 2 * above.astype(np.int64) + self.tie * steps.positive.astype(np.int64)
-            most = 2.0 * steps.positives_inside * negatives
-            inside = kernel.integer_products(points, steps.negative.astype(np.int64), steps.starts, most)
-            exact = exact_array(kernel.add_integers(inside, kernel.integer_product(2, outside, negatives)))
-        return dict(zip(self.columns(), (exact, pa.array(rounded)), strict=True))
+        found = twice_wins(
+            steps.positives_above_inside,
+            steps.positive,
+            steps.negative,
+            steps.starts,
+            outside=steps.offsets.positives_above,
+            inside=steps.positives_inside,
+            whole=steps.whole,
+            tie=self.tie,
+        )
+        return dict(zip(self.columns(), found, strict=True))
 
     def combine(self) -> Column:
         return exact_total(*self.columns()).alias(self.name)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -34,6 +34,8 @@ class Part(ABC):
     """
 
     name: str
+    needs_total: ClassVar[bool] = False
+    """Whether contributions need what lies around the groups (`Steps.around`)."""
 
     @abstractmethod
     def columns(self) -> dict[str, str]:

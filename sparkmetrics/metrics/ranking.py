@@ -13,7 +13,7 @@ from sparkmetrics.metrics.arithmetic import Number, absolute, choose, element, o
 from sparkmetrics.metrics.counts import Cells, Totals
 from sparkmetrics.metrics.intervals import logit_normal
 from sparkmetrics.metrics.list_parts import PositivesInTop, top_weight
-from sparkmetrics.metrics.pair_parts import Placements, TwiceWins, delong_error
+from sparkmetrics.metrics.pair_parts import Placements, TwiceWins, auc_of, delong_error
 from sparkmetrics.metrics.parameters import Parameters, Region, as_text, top_text
 from sparkmetrics.metrics.parts import Extreme, Sum
 from sparkmetrics.metrics.registry import Each, Interval, score_metric
@@ -62,7 +62,7 @@ def _no_error(placements: Number, totals: Totals) -> Mapping[str, Number]:
 )
 def roc_auc(u2: Number, totals: Totals) -> Number:
     """Share of the positive-negative pairs in which the positive scores higher, a tie counting half."""
-    return ratio(u2, 2.0 * totals.positives * totals.negatives)
+    return auc_of(u2, totals.positives * totals.negatives)
 
 
 @score_metric(

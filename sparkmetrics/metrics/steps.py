@@ -43,6 +43,7 @@ class Offsets:
     positives_above, negatives_above, positives_below, negatives_below : weight in the ranges above and below.
     all_positives, all_negatives : the group's totals over all ranges.
     score_below : the group's largest score in the ranges below; -inf where there is none.
+    extent : the group's largest score without its sign, over all ranges.
     """
 
     positives_above: Floats
@@ -52,6 +53,7 @@ class Offsets:
     all_positives: Floats
     all_negatives: Floats
     score_below: Floats
+    extent: Floats
 
     def of(self, groups: Integers) -> Offsets:
         """The offsets of some of the groups."""
@@ -68,6 +70,7 @@ class Steps:
     positive, negative : array of float64, shape (n,): weight at each score.
     starts : array of int64, shape (groups,): where each group begins; none is empty.
     offsets : what lies outside the range, for the same groups.
+    around : the total that the groups are segments of, where it is wanted.
     """
 
     score: Floats
@@ -75,6 +78,7 @@ class Steps:
     negative: Floats
     starts: Integers
     offsets: Offsets
+    around: Around | None = None
 
     @once
     def lengths(self) -> Integers:
@@ -85,6 +89,11 @@ class Steps:
     def ends(self) -> Integers:
         """Where each group ends: the index behind its last score."""
         return self.starts + self.lengths
+
+    @once
+    def whole(self) -> bool:
+        """Whether all weights are whole numbers whose sums are exact."""
+        return kernel.whole(self.positive, self.negative)
 
     def spread(self, per_group: Floats) -> Floats:
         """A value of each group, repeated for each of its scores."""
@@ -141,6 +150,12 @@ class Steps:
         """The weight of the positives of the range strictly above each score."""
         return kernel.following(self.inside.tp, self.starts)
 
+    @property
+    def negatives_below_inside(self) -> Floats:
+        """The weight of the negatives of the range strictly below each score."""
+        below: Floats = self.inside.tn
+        return below
+
     @once
     def above(self) -> Totals:
         """The weight strictly above each score: `tp` and `fp` one step earlier."""
@@ -157,3 +172,19 @@ class Steps:
         lower = np.roll(self.score, 1)
         lower[self.starts] = self.offsets.score_below
         return lower
+
+
+@dataclass(frozen=True)
+class Around:
+    """Everything that segments are part of, in the same range.
+
+    Attributes
+    ----------
+    total : the scores of all segments together.
+    step : array of int64: for each step of the segments, the step of the total at the same score.
+    group : array of int64, shape (groups,): the group of the total that each segment is part of.
+    """
+
+    total: Steps
+    step: Integers
+    group: Integers

@@ -1,0 +1,105 @@
+"""How a metric differs between the segments of a level: mean, best, worst, difference, ratio; never the total."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from sparkmetrics.columns import Keys
+from sparkmetrics.levels import Level
+from sparkmetrics.metrics import Metric, Parameters, ThresholdMetric, score_metrics, threshold_metrics
+from sparkmetrics.metrics.arithmetic import ratio
+from sparkmetrics.metrics.classes import CLASS
+from sparkmetrics.metrics.multiclass import POOLED, ROC_AUC_OVO, TOP_K_ACCURACY
+from sparkmetrics.segment_names import segment_name
+
+TOO_FEW = "fewer than two segments"
+
+METRIC_KEY = ("metric", "average", "class", "threshold")
+
+
+def known_metrics(parameters: Parameters) -> dict[str, Metric]:
+    """Every metric that an evaluation may have, by name."""
+    of_classes = [metric for make in POOLED for metric in make(parameters)]
+    tops = {f"{TOP_K_ACCURACY.name}_{int(k)}": TOP_K_ACCURACY for k in parameters.top_k if float(k).is_integer()}
+    return {
+        **CLASS,
+        **{metric.name: metric for metric in (*of_classes, ROC_AUC_OVO)},
+        **tops,
+        **score_metrics(parameters),
+        **threshold_metrics(parameters),
+    }
+
+
+def disparity_table(
+    rows: DataFrame, keys: Keys, levels: Sequence[Level], names: Sequence[str], metrics: Mapping[str, Metric]
+) -> DataFrame:
+    """One row for each metric of each level: `by..., level` and the columns of `schemas.SEGMENT_DISPARITY`.
+
+    Parameters
+    ----------
+    rows : the long table of metrics, under internal names.
+    keys : key columns.
+    levels, names : segment positions of each level that has segments, and its name.
+    metrics : what is known of the metrics, by name.
+    """
+    metric, value = F.col("metric"), F.col("value")
+
+    def among(names: Iterable[str]) -> Column:
+        return metric.isin(list(names))
+
+    at_thresholds = among(name for name, m in metrics.items() if isinstance(m, ThresholdMetric))
+    named = rows.where(F.col("level").isin(list(names))).select(
+        *keys.by_columns,
+        "level",
+        *METRIC_KEY[:-1],
+        # The threshold where a best value is reached is each segment's own.
+        F.when(at_thresholds, F.col("threshold")).alias("threshold"),
+        "value",
+        F.struct(
+            segment_name(keys, levels, names, keys.segment_columns).alias("segment"), "value", "lower", "upper"
+        ).alias("item"),
+    )
+
+    def first(by: Column) -> Column:
+        return F.min_by("item", F.when(value.isNotNull(), F.struct(by, F.col("item.segment"))))
+
+    found = named.groupBy(*keys.by_columns, "level", *METRIC_KEY).agg(
+        F.count("value").alias("segments"),
+        ratio(_sum_in_any_order(value), F.count("value")).alias("macro_mean"),
+        first(value).alias("lowest"),
+        first(-value).alias("highest"),
+    )
+    enough = F.col("segments") >= 2
+    lowest, highest = F.col("lowest"), F.col("highest")
+    is_low = among(name for name, m in metrics.items() if m.best == "lowest")
+    has_best = ~among(name for name, m in metrics.items() if m.best is None)
+    not_negative = among(name for name, m in metrics.items() if m.range[0] >= 0)
+    best, worst = (
+        F.when(enough & has_best, F.when(is_low, one).otherwise(another))
+        for one, another in ((lowest, highest), (highest, lowest))
+    )
+    columns = {
+        "macro_mean": F.when(enough, F.col("macro_mean")),
+        **{f"best_{name}": best[name] for name in ("segment", "value", "lower", "upper")},
+        **{f"worst_{name}": worst[name] for name in ("segment", "value", "lower", "upper")},
+        "difference": F.when(enough, highest["value"] - lowest["value"]),
+        "ratio": F.when(enough & not_negative, ratio(lowest["value"], highest["value"])),
+        "reason": F.when(~enough, TOO_FEW),
+    }
+    return found.select(
+        *keys.by_columns,
+        "level",
+        *METRIC_KEY,
+        F.col("segments").cast("double").alias("segments"),
+        *(column.alias(name) for name, column in columns.items()),
+    )
+
+
+def _sum_in_any_order(value: Column) -> Column:
+    """The sum of values, the same in any order but for huge ones, which are no decimals of 18 digits after the point."""
+    huge = F.abs(value) >= 1e12
+    exact = F.sum(F.when(~huge, value).cast("decimal(38,18)")).cast("double")
+    return F.coalesce(exact, F.lit(0.0)) + F.coalesce(F.sum(F.when(huge, value)), F.lit(0.0))

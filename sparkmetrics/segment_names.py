@@ -1,0 +1,39 @@
+"""Segments as people read them: `sex=female, pclass=1`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from sparkmetrics.columns import Keys
+from sparkmetrics.levels import Level
+
+OTHER = "(other)"
+"""All segments of a level that its pair matrix does not name, together."""
+
+
+def segment_name(keys: Keys, levels: Sequence[Level], names: Sequence[str], columns: Sequence[str]) -> Column:
+    """The name of a segment.
+
+    Parameters
+    ----------
+    keys : key columns.
+    levels, names : segment positions of each level, and its name, which stands in the column `level`.
+    columns : the columns that hold the values of the segment columns.
+    """
+    text = F.lit(None).cast("string")
+    for level, name in zip(levels, names, strict=True):
+        parts = (F.concat(F.lit(f"{keys.segments[i]}="), _value_text(F.col(columns[i]))) for i in level)
+        text = F.when(F.col("level") == name, F.concat_ws(", ", *parts)).otherwise(text)
+    return text
+
+
+def _value_text(value: Column) -> Column:
+    """A segment value as text; JSON-quoted where it reads NULL or (other), or holds a comma, = or a quote."""
+    text = value.cast("string")
+    misread = text.isin("NULL", OTHER) | text.rlike('[,="]')
+    quoted = F.to_json(F.array(text))
+    inner = quoted.substr(F.lit(2), F.length(quoted) - 2)
+    return F.when(value.isNull(), F.lit("NULL")).when(misread, inner).otherwise(text)
