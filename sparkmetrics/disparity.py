@@ -99,7 +99,7 @@ def disparity_table(
 
 
 def _sum_in_any_order(value: Column) -> Column:
-    """The sum of values, the same in any order but for huge ones, which are no decimals of 18 digits after the point."""
+    """The sum of values, the same in any order but for huge ones, which decimals cannot hold."""
     huge = F.abs(value) >= 1e12
     exact = F.sum(F.when(~huge, value).cast("decimal(38,18)")).cast("double")
     return F.coalesce(exact, F.lit(0.0)) + F.coalesce(F.sum(F.when(huge, value)), F.lit(0.0))

@@ -28,7 +28,7 @@ from sparkmetrics.passes import Passes
 from sparkmetrics.probability_metrics import ProbabilityTask, probability_metrics, scan_classes
 from sparkmetrics.score_counts import ScoreCounts
 from sparkmetrics.segment_pairs import PairLevels, pair_table, pair_wins
-from sparkmetrics.segments import Sums, gap_table, segment_sides, summary_table, without_differences
+from sparkmetrics.segments import SEGMENT_PARTS, Sums, gap_table, segment_sides, summary_table, without_differences
 from sparkmetrics.small_groups import SmallGroups
 from sparkmetrics.states import States
 
@@ -345,8 +345,9 @@ class Evaluation:
         """Frees what the cluster keeps of this evaluation and of its states."""
         if "_passes" in self.__dict__:
             self._passes.unpersist()
-        if "_class_scan" in self.__dict__:
-            self._class_scan.unpersist()
+        for name in ("_sides", "_class_scan"):
+            if name in self.__dict__:
+                self.__dict__[name].unpersist()
         self.states.unpersist()
 
     @cached_property
@@ -356,10 +357,12 @@ class Evaluation:
 
     @cached_property
     def _sides(self) -> DataFrame:
-        """Segments beside what lies outside them."""
+        """Segments beside what lies outside them; persisted, since tables are made of it several times over."""
         keys, weighted, names = self.counts.keys, self.counts.weighted, self._passes.pair_levels.names
-        sides = segment_sides(self._passes.groups, keys, names, Sums(weighted))
-        return without_differences(sides, self._pair_wins(), keys) if weighted else sides
+        sides = segment_sides(self._passes.combined(SEGMENT_PARTS), keys, names, Sums(weighted))
+        if weighted:
+            sides = without_differences(sides, self._pair_wins(), keys)
+        return sides.persist(StorageLevel.MEMORY_AND_DISK)
 
     def _pair_wins(self) -> DataFrame:
         """Twice the wins of every pair of segments."""

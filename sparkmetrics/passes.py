@@ -108,8 +108,7 @@ class Passes:
         """All that the tables of groups are made from."""
         parameters = self.options.parameters
         of_metrics = parts(score_metrics(parameters).values())
-        of_segments = SEGMENT_PARTS if any(self.options.levels) else ()
-        of_tables = (self.cells, ranking.tops(parameters), probability.score_bins(parameters), *of_segments)
+        of_tables = (self.cells, ranking.tops(parameters), probability.score_bins(parameters))
         return tuple((of_metrics | {part.name: part for part in of_tables}).values())
 
     @cached_property
@@ -123,14 +122,14 @@ class Passes:
 
     def rows(self, kind: str, wanted: tuple[Part, ...] = ()) -> DataFrame:
         """What workers emit of one kind: of GROUPS with these parts."""
-        if self._shared is not None and kind in self._shared[0] and set(wanted) <= set(self.parts):
+        if self._shared is not None and kind in self._shared[0] and set(wanted) <= set(self._shared_parts):
             return self._shared[1].where(F.col("kind") == kind)
         return self._emit(frozenset({kind}), wanted)
 
     def share(self, pairs: bool) -> None:
         """Makes one pass for all tables, with pairs of segments or without; it is kept until `unpersist`."""
         kinds = frozenset({GROUPS, POINTS, *([PAIRS] if pairs and any(self.options.levels) else [])})
-        self._shared = (kinds, self._emit(kinds, self.parts).persist(StorageLevel.MEMORY_AND_DISK))
+        self._shared = (kinds, self._emit(kinds, self._shared_parts).persist(StorageLevel.MEMORY_AND_DISK))
 
     def unpersist(self) -> None:
         """Frees what the cluster keeps of passes."""
@@ -138,6 +137,11 @@ class Passes:
             self._shared[1].unpersist()
         if "groups" in self.__dict__:
             self.groups.unpersist()
+
+    @property
+    def _shared_parts(self) -> tuple[Part, ...]:
+        """What the one pass for all tables is made from."""
+        return tuple(dict.fromkeys([*self.parts, *(SEGMENT_PARTS if any(self.options.levels) else ())]))
 
     def _emit(self, emits: frozenset[str], wanted: tuple[Part, ...]) -> DataFrame:
         options = self.options

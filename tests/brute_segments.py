@@ -56,8 +56,11 @@ def summary(segments: Segments, wins: Pairs) -> dict[Any, dict[str, Fraction | N
     return found
 
 
-def gap(segments: Segments, wins: Pairs) -> dict[str, Any]:
-    """What `segment_gap` has of a level, but for the AUCs of scores that segments share."""
+def gap(segments: Segments, wins: Pairs, slack: Exact = 0) -> dict[str, Any]:
+    """What `segment_gap` has of a level, but for the AUCs of scores that segments share.
+
+    AUCs within `slack` are equal.
+    """
     weights = {s: (total(rows, 1), total(rows, 0)) for s, rows in segments.items()}
     pairs = {(i, j): weights[i][0] * weights[j][1] for i, j in product(segments, segments)}
     inside = [(s, s) for s in segments]
@@ -74,11 +77,11 @@ def gap(segments: Segments, wins: Pairs) -> dict[str, Any]:
     position = None
     if total_auc is not None and defined:
         position = "between"
-        if total_auc > largest:
+        if total_auc > largest + slack:
             position = "above"
-        elif total_auc < smallest:
+        elif total_auc < smallest - slack:
             position = "below"
-        elif smallest == largest:
+        elif largest - smallest <= slack:
             position = "equal"
     return {
         "segments": len(segments),
