@@ -18,7 +18,6 @@ from sparkmetrics.columns import listed, quote
 from sparkmetrics.disparity import disparity_table, known_metrics
 from sparkmetrics.errors import ConfigError
 from sparkmetrics.evaluator import GROUPS, PAIRS, POINTS
-from sparkmetrics.levels import Level
 from sparkmetrics.metric_rows import metric_table
 from sparkmetrics.metrics import probability, ranking, score_metrics, threshold_metrics
 from sparkmetrics.metrics.intervals import quantile
@@ -27,7 +26,7 @@ from sparkmetrics.options import Options, checked_thresholds
 from sparkmetrics.passes import Passes
 from sparkmetrics.probability_metrics import ProbabilityTask, probability_metrics, scan_classes
 from sparkmetrics.score_counts import ScoreCounts
-from sparkmetrics.segment_pairs import PairLevels, pair_table, pair_wins
+from sparkmetrics.segment_pairs import pair_table, pair_wins
 from sparkmetrics.segments import SEGMENT_PARTS, Sums, gap_table, segment_sides, summary_table, without_differences
 from sparkmetrics.small_groups import SmallGroups
 from sparkmetrics.states import States
@@ -58,10 +57,7 @@ class Evaluation:
     def counts(self) -> ScoreCounts:
         """The score counts. Raises ConfigError for an evaluation of classes alone."""
         if self.states.scores is None:
-            raise ConfigError(
-                "curves, gains, calibration, segment_auc, segment_summary and segment_gap need scores: give score or "
-                "scores."
-            )
+            raise ConfigError("curves, gains, calibration and AUCs of segments need scores: give score or scores.")
         return self.states.scores
 
     def metrics(self) -> DataFrame:
@@ -201,7 +197,8 @@ class Evaluation:
         where an edge falls inside a row or a tie. A group whose weights are all 0 has no rows.
         """
         tops = ranking.tops(self.options.parameters)
-        return self._table(buckets.gains_table(self._passes.groups, self.counts.keys, tops), schemas.GAINS)
+        table = buckets.gains_table(self._passes.groups, self.counts.keys, tops)
+        return self._table(self._of_large_groups(table), schemas.GAINS)
 
     def calibration(self, strategy: str = "uniform") -> DataFrame:
         """The reliability table of each group: mean score and positive rate of bins of scores.
@@ -245,8 +242,9 @@ class Evaluation:
         ------
         ConfigError : no scores, or no level with a segment column.
         """
-        of = self._pair_levels("segment_auc")
-        return self._table(pair_table(self._pair_wins(), of, self._small), schemas.segment_auc(of.weighted), False)
+        self._check_levels("segment_auc")
+        table = pair_table(self._pair_wins(), self._passes.pair_levels, self._small)
+        return self._table(table, schemas.segment_auc(self.counts.weighted), False)
 
     def segment_summary(self) -> DataFrame:
         """What each segment is to the whole, for any number of segments.
@@ -265,7 +263,7 @@ class Evaluation:
 
         Source: Borkan et al. 2019, "Nuanced metrics for measuring unintended bias", with segments for subgroups.
         """
-        self._pair_levels("segment_summary")
+        self._check_levels("segment_summary")
         table = summary_table(self._sides, self.counts.keys, Sums(self.counts.weighted), self._small)
         return self._table(table, schemas.SEGMENT_SUMMARY)
 
@@ -286,7 +284,7 @@ class Evaluation:
         ------
         ConfigError : no scores, or no level with a segment column.
         """
-        self._pair_levels("segment_gap")
+        self._check_levels("segment_gap")
         table = gap_table(self._sides, self.counts.keys, Sums(self.counts.weighted), self._small)
         return self._table(table, schemas.SEGMENT_GAP, False)
 
@@ -305,9 +303,9 @@ class Evaluation:
         ------
         ConfigError : no level with a segment column.
         """
-        levels, names = self._levels_of_segments("segment_disparity")
+        self._check_levels("segment_disparity")
         known = known_metrics(self.options.parameters)
-        table = disparity_table(self._metric_rows(), self.states.keys, levels, names, known)
+        table = disparity_table(self._metric_rows(), self.states.keys, *self.options.segment_levels, known)
         return self._table(table, schemas.SEGMENT_DISPARITY, False)
 
     def tables(self) -> dict[str, Callable[[], DataFrame]]:
@@ -319,11 +317,8 @@ class Evaluation:
             found |= {"curves": self.curves, "gains": self.gains, "calibration": self.calibration}
         if any(self.options.levels):
             if self.states.scores is not None:
-                found |= {
-                    "segment_auc": self.segment_auc,
-                    "segment_summary": self.segment_summary,
-                    "segment_gap": self.segment_gap,
-                }
+                found |= {"segment_auc": self.segment_auc, "segment_summary": self.segment_summary}
+                found["segment_gap"] = self.segment_gap
             found["segment_disparity"] = self.segment_disparity
         if self.states.classes is not None:
             found["class_counts"] = self.class_counts
@@ -368,19 +363,10 @@ class Evaluation:
         """Twice the wins of every pair of segments."""
         return pair_wins(self._passes.rows(PAIRS), self.counts.merged.frame, self._passes.pair_levels)
 
-    def _pair_levels(self, table: str) -> PairLevels:
-        """The levels with segments, of scores. Raises ConfigError where a table has none."""
-        _ = self.counts
-        self._levels_of_segments(table)
-        return self._passes.pair_levels
-
-    def _levels_of_segments(self, table: str) -> tuple[list[Level], list[str]]:
-        """The levels with segments, and their names. Raises ConfigError where a table has none."""
-        options = self.options
-        chosen = {name: level for level, name in zip(options.levels, options.level_names, strict=True) if level}
-        if not chosen:
+    def _check_levels(self, table: str) -> None:
+        """Raises ConfigError where there are no segments for a table."""
+        if not any(self.options.levels):
             raise ConfigError(f"{table} needs a level with at least one segment column; levels has only the total.")
-        return list(chosen.values()), list(chosen)
 
     def _of_large_groups(self, table: DataFrame) -> DataFrame:
         """A table of several rows a group, of which small groups keep one."""

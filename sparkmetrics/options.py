@@ -68,6 +68,12 @@ class Options:
     min_group_rows: int
     max_pair_segments: int
 
+    @property
+    def segment_levels(self) -> tuple[tuple[Level, ...], tuple[str, ...]]:
+        """The levels that have segments, and their names."""
+        chosen = [(level, name) for level, name in zip(self.levels, self.level_names, strict=True) if level]
+        return tuple(level for level, _ in chosen), tuple(name for _, name in chosen)
+
     @classmethod
     def make(
         cls,

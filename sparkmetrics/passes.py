@@ -98,10 +98,8 @@ class Passes:
     @property
     def pair_levels(self) -> PairLevels:
         """The levels that have pairs of segments."""
-        options = self.options
-        chosen = [(level, name) for level, name in zip(options.levels, options.level_names, strict=True) if level]
-        levels, names = zip(*chosen, strict=True) if chosen else ((), ())
-        return PairLevels(self.counts.keys, levels, names, options.max_pair_segments, self.counts.weighted)
+        levels, names = self.options.segment_levels
+        return PairLevels(self.counts.keys, levels, names, self.options.max_pair_segments, self.counts.weighted)
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:

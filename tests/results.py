@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from sparkmetrics import Evaluation
 
+SEGMENT_TABLES = ("segment_summary", "segment_gap", "segment_disparity")
 TABLES = ("metrics", "confusion", "curves", "gains", "calibration", "segment_auc")
 
 LAST_KEYS = (

@@ -17,8 +17,9 @@ PACKAGE = Path(sm.__file__).parent
 
 ORDER = [
     *("errors", "kernel", "columns", "schemas", "workers", "session", "batches", "ranges", "levels"),
+    *("joins", "small_groups", "segment_names"),
     *("metrics.arithmetic", "metrics.counts", "metrics.parameters", "metrics.intervals", "metrics.steps"),
-    *("metrics.parts", "metrics.pair_parts", "metrics.list_parts", "metrics.registry"),
+    *("metrics.parts", "metrics.pair_parts", "metrics.list_parts", "metrics.segment_parts", "metrics.registry"),
     *("metrics.binary", "metrics.ranking", "metrics.best", "metrics.probability"),
     *("metrics.classes", "metrics.multiclass", "metrics", "metrics.table"),
     *(
@@ -31,8 +32,8 @@ ORDER = [
         "class_counts",
         "class_scores",
     ),
-    *("states", "offsets", "options", "curves", "segments", "versus", "evaluator", "passes", "groups", "buckets"),
-    *("long_rows", "metric_rows", "class_metrics", "probability_metrics"),
+    *("states", "offsets", "options", "curves", "pooling", "segment_pairs", "versus", "evaluator", "groups", "buckets"),
+    *("segments", "passes", "long_rows", "metric_rows", "class_metrics", "probability_metrics", "disparity"),
     *("evaluation", "api", "config", "tables", "sparkmetrics", "cli"),
 ]
 """Every module imports only modules before it; `sparkmetrics` is the package itself, what a user imports."""
@@ -183,7 +184,7 @@ SIGNATURES: dict[str, list[str]] = {
         *SHARED_ARGUMENTS[:-2],
         *CLASS_ARGUMENTS,
         *SHARED_ARGUMENTS[-2:],
-        "* levels: Sequence[Sequence[str]] | None = None",
+        "* levels: Levels | None = None",
         "* thresholds: Sequence[float] = (0.5,)",
         "* threshold_rule: str = '>='",
         "* beta: Sequence[float] = (1.0,)",
@@ -199,6 +200,8 @@ SIGNATURES: dict[str, list[str]] = {
         "* curve_metrics: Sequence[str] = ()",
         "* partial_auc: Sequence[Any] = ()",
         "* confidence: float = 0.95",
+        "* min_group_rows: int = 0",
+        "* max_pair_segments: int = 200",
         "* invalid_rows: str = 'error'",
         "-> Evaluation",
     ],
@@ -228,6 +231,9 @@ SIGNATURES: dict[str, list[str]] = {
     "Evaluation.gains": ["self", "-> DataFrame"],
     "Evaluation.calibration": ["self", "strategy: str = 'uniform'", "-> DataFrame"],
     "Evaluation.segment_auc": ["self", "-> DataFrame"],
+    "Evaluation.segment_summary": ["self", "-> DataFrame"],
+    "Evaluation.segment_gap": ["self", "-> DataFrame"],
+    "Evaluation.segment_disparity": ["self", "-> DataFrame"],
     "Evaluation.class_counts": ["self", "normalize: str | None = None", "-> DataFrame"],
     "Evaluation.tables": ["self", "-> dict[str, Callable[[], DataFrame]]"],
     "Evaluation.share": ["self", "pairs: bool = True", "-> None"],

@@ -47,6 +47,8 @@ def test_the_smallest_config_has_the_documented_defaults() -> None:
         "curve_metrics": [],
         "partial_auc": [],
         "confidence": 0.95,
+        "min_group_rows": 0,
+        "max_pair_segments": 200,
         "invalid_rows": "error",
     }
     assert job.output.save_counts
@@ -104,7 +106,10 @@ BAD = [
     (changed("evaluate", thresholds=[float("nan")]), ["evaluate.thresholds must be numbers, found nan"]),
     (changed("evaluate", levels=[["sex"]]), ["evaluate.levels: 'sex' is not a segment column"]),
     (changed("evaluate", invalid_rows="ignore"), ["evaluate.invalid_rows", "'error' or 'drop'"]),
-    (changed("evaluate", min_group_rows=5), ["evaluate.min_group_rows: 5 is not supported by this version"]),
+    (changed("evaluate", min_group_rows=-1), ["evaluate.min_group_rows must be a whole number of at least 0"]),
+    (changed("evaluate", max_pair_segments=1), ["evaluate.max_pair_segments must be a whole number of at least 2"]),
+    (changed("evaluate", levels="cubes"), ["evaluate.levels: 'cubes' is not a segment column", "'cube'"]),
+    (changed("columns", id="row"), ["columns.id: 'row' is not supported by this version"]),
     (changed("output", format="delta"), ["output.format: 'delta' is not supported by this version"]),
     (changed("predictions", table="db.t"), ["predictions: give either path or table"]),
     (changed("columns", scores={"m": "s"}), ["columns: Give either score (one column) or scores"]),
@@ -124,11 +129,12 @@ def test_an_error_names_its_key_and_what_was_found(content: Any, messages: list[
 
 
 def test_all_errors_are_in_one_message() -> None:
-    content = changed("evaluate", thresholds="0.5", min_group_rows=2)
+    content = changed("evaluate", thresholds="0.5")
+    content["output"] = {**content["output"], "format": "orc"}
     content["columns"]["weigth"] = "w"
     with pytest.raises(ConfigError, match=r"has 3 error\(s\)") as error:
         config.parse(content, "job.yaml")
-    for key in ("job.yaml", "evaluate.thresholds", "evaluate.min_group_rows", "columns.weigth"):
+    for key in ("job.yaml", "evaluate.thresholds", "output.format", "columns.weigth"):
         assert key in str(error.value)
 
 

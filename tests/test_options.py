@@ -37,6 +37,9 @@ def wrong() -> list[tuple[str, Any]]:
     for name in ("buckets", "calibration_bins"):
         found += [(name, value) for value in (0, -1, 2.0, "10", None, True)]
     found += [("curve_metrics", value) for value in ("f1", 1, None, ["roc_auc"], ["nope"], ["f1"], ["profit"], [1])]
+    found += [("min_group_rows", value) for value in (-1, 1.5, "5", None, True)]
+    found += [("max_pair_segments", value) for value in (1, 0, 2.0, None, 10**9)]
+    found += [("levels", value) for value in (1, "", "cubes", [], ["F2"], [["day", 1]], [None], {"day": 1.5}.values())]
     found += [("confidence", value) for value in (0, 1, 95, -0.5, *NUMBERS)]
     return found
 
@@ -105,3 +108,42 @@ def test_parameters_are_part_of_the_name() -> None:
     assert [name for name in names if "partial_auc" in name] == [
         *("partial_auc_tpr_0.9_1", "partial_auc_corrected_tpr_0.9_1")
     ]
+
+
+CROSSED = Keys(("model",), ("country", "device", "day"))
+
+
+@pytest.mark.parametrize(
+    ("levels", "names"),
+    [
+        (None, ["total", "country", "device", "day", "country,device,day"]),
+        ("total", ["total"]),
+        ("each", ["country", "device", "day"]),
+        ("rollup", ["total", "country", "country,device", "country,device,day"]),
+        (
+            "cube",
+            [
+                *("total", "country", "device", "day", "country,device", "country,day", "device,day"),
+                "country,device,day",
+            ],
+        ),
+        ("device", ["device"]),
+        (["total", "day", ["day", "country"]], ["total", "day", "country,day"]),
+        (["rollup", "each"], ["total", "country", "country,device", "country,device,day", "device", "day"]),
+        ([[], ["day", "day"], ("day",)], ["total", "day"]),
+    ],
+)
+def test_levels(levels: Any, names: list[str]) -> None:
+    assert list(Options.make(CROSSED, levels=levels).level_names) == names
+
+
+def test_a_shorthand_that_is_also_a_column_must_be_said_in_full() -> None:
+    keys = Keys((), ("cube", "day"))
+    with pytest.raises(ConfigError, match=r"'cube' is a shorthand and also a segment column. Write \['cube'\]"):
+        Options.make(keys, levels=["cube"])
+    assert Options.make(keys, levels=[["cube"], "day"]).level_names == ("cube", "day")
+
+
+def test_a_cube_of_many_columns_is_an_error() -> None:
+    with pytest.raises(ConfigError, match="a cube of 11 segment columns has 2,048 levels, and 1,024 are the most"):
+        Options.make(Keys((), tuple(f"c{i}" for i in range(11))), levels="cube")

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from results import TABLES, tables
+from results import SEGMENT_TABLES, TABLES, tables
 from settings import session_settings
 
 import sparkmetrics as sm
@@ -60,7 +60,7 @@ def exchanges(plan: str) -> int:
 def test_nothing_goes_through_one_task_or_meets_everything(spark: SparkSession, sizing: sm.Sizing, budget: int) -> None:
     counts = sm.score_counts(small(spark), segments=["segment"], label="label", score="score", sizing=sizing)
     evaluation = counts.evaluate()
-    plans = {table: plan_of(getattr(evaluation, table)()) for table in TABLES}
+    plans = {table: plan_of(getattr(evaluation, table)()) for table in (*TABLES, *SEGMENT_TABLES)}
     plans["curves of every score"] = plan_of(counts.evaluate(curve_points=None).curves())
     for table, plan in plans.items():
         assert "Exchange" in plan, table
@@ -95,7 +95,7 @@ def test_evaluate_is_one_action_and_tables_are_lazy(spark: SparkSession, actions
     before = actions()
     evaluation = sm.evaluate(small(spark), by=["model"], segments=["segment"], label="label", score="score")
     assert actions() - before == 1
-    found = [getattr(evaluation, table)() for table in TABLES]
+    found = [getattr(evaluation, table)() for table in (*TABLES, *SEGMENT_TABLES)]
     assert actions() - before == 1
     found[0].collect()
     assert actions() - before == 2

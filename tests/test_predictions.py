@@ -869,7 +869,8 @@ RESULTS = {
     "curves": "point bigint, threshold double, tp double, fp double, fn double, tn double, tpr double, fpr double, "
     "precision double, predicted_positive_rate double, lift double",
     "segment_auc": "positive_segment string, negative_segment string, positives double, negatives double, "
-    "pairs double, wins2 decimal(38,0), auc double, pair_share double, contribution double",
+    "pairs double, wins2 decimal(38,0), auc double, pair_share double, contribution double, mirror_auc double, "
+    "auc_difference double, mixed boolean, reason string",
 }
 """The contract: what stands behind `by..., level, segments...` and before `run_id`."""
 

@@ -368,6 +368,7 @@ def test_a_million_forecasts(spark: SparkSession, shared_data: Path, expected: d
     assert len(pairs) == 23**2
     assert sum(int(row["wins2"]) for row in pairs) == u2
     assert sum(int(row["pairs"]) for row in pairs) == P * N
+    assert math.fsum(row["contribution"] for row in pairs) == pytest.approx(0.9585939876539006, rel=0, abs=1e-12)
     for row in pairs:
         if row["positive_segment"] == row["negative_segment"]:
             assert row["auc"] == found["forecast", row["positive_segment"].removeprefix("forecast=")]["roc_auc"]
