@@ -18,6 +18,12 @@ import sparkmetrics as sm
 from sparkmetrics import cli, config, session
 
 CONFIG = "conf/titanic.yaml"
+POSITIONS = {
+    "above": "above every segment",
+    "below": "below every segment",
+    "between": "between the segments",
+    "equal": "like every segment",
+}
 RUN_DATE = date(2026, 11, 29)
 
 
@@ -29,7 +35,7 @@ def main() -> int:
         return code
     spark, results = session.get_session(), config.load(CONFIG).output.path
     metrics = sm.read_results(spark, results, "metrics", RUN_DATE).toPandas()
-    pairs = sm.read_results(spark, results, "segment_auc", RUN_DATE).toPandas()
+    gaps = sm.read_results(spark, results, "segment_gap", RUN_DATE).toPandas().set_index(["level", "model"])
     print(f"\nResults are in {results}/<table>/run_date={RUN_DATE}/ as Parquet.\n")
     print("AUC of each model, in total and on each segment\n")
     print(auc_table(metrics).to_string(float_format="{:.4f}".format, na_rep="-"))
@@ -39,7 +45,7 @@ def main() -> int:
     print("\nWhy the total is not an average of the segments\n")
     for level in ("sex", "pclass", "sex,pclass"):
         for model in ("rf", "lr", "hgb"):
-            print(pair_sentence(pairs, metrics, model, level))
+            print(pair_sentence(model, level, gaps.loc[(level, model)]))
         print()
     print("Accuracy and recall of the random forest at three thresholds (score > threshold)\n")
     print(threshold_table(metrics, "rf").to_string(float_format="{:.4f}".format))
@@ -77,20 +83,14 @@ def total_table(metrics: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({model: {name: text(name, model) for name in names} for model in ("rf", "lr", "hgb")})
 
 
-def pair_sentence(pairs: pd.DataFrame, metrics: pd.DataFrame, model: str, level: str) -> str:
+def pair_sentence(model: str, level: str, gap: pd.Series) -> str:
     """How many of the total's pairs lie inside segments and between them, and the AUC of each kind."""
-    mine = pairs[(pairs.model == model) & (pairs.level == level)]
-    total = metrics[(metrics.model == model) & (metrics.level == "total") & (metrics.metric == "roc_auc")]
-    inside = mine[mine.positive_segment == mine.negative_segment]
-    between = mine[mine.positive_segment != mine.negative_segment]
-
-    def auc(kind: pd.DataFrame) -> float:
-        return kind.contribution.sum() / kind.pair_share.sum()
-
+    pairs = gap.positives * gap.negatives
     return (
-        f"{model:>3} by {level}: of {mine.pairs.sum():,.0f} positive-negative pairs {inside.pairs.sum():,.0f} "
-        f"({inside.pair_share.sum():.0%}) lie inside a segment, AUC {auc(inside):.4f}, and {between.pairs.sum():,.0f} "
-        f"({between.pair_share.sum():.0%}) between two, AUC {auc(between):.4f}; together {total.value.item():.4f}."
+        f"{model:>3} by {level}: of {pairs:,.0f} positive-negative pairs {pairs * gap.within_share:,.0f} "
+        f"({gap.within_share:.0%}) lie inside a segment, AUC {gap.within_auc:.4f}, and "
+        f"{pairs * gap.between_share:,.0f} ({gap.between_share:.0%}) between two, AUC {gap.between_auc:.4f}; "
+        f"together {gap.total_auc:.4f}, {POSITIONS[gap.total_position]}."
     )
 
 

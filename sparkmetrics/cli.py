@@ -14,6 +14,7 @@ from datetime import date, datetime, timezone
 import numpy
 import pyarrow
 import pyspark
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from sparkmetrics import __version__, config, session, tables
@@ -108,10 +109,27 @@ def evaluate(config_path: str, run_date: date) -> str:
     for name, table in evaluation.tables().items():
         written[name] = tables.write_day(table(), root, name, run_date)
         log.info("run %s: %s, %d rows", run.run_id, tables.day_path(root, name, run_date), written[name])
+    if "segment_auc" in written:
+        path = tables.day_path(root, "segment_auc", run_date)
+        _log_pooled(read_parquet(spark, path), run, options)
     evaluation.unpersist()
     tables.write_run(spark, root, run, rows, written)
     log.info("run %s: done", run.run_id)
     return run.run_id
+
+
+def _log_pooled(pairs: DataFrame, run: Run, options: Options) -> None:
+    """Says which levels have more segments than their pair matrix names."""
+    crowded = pairs.where("mixed").groupBy("level").count().orderBy("level").collect()
+    for row in crowded:
+        log.info(
+            "run %s: segment_auc of level %s names the %d largest segments (max_pair_segments) and pools the rest as "
+            "(other), of %d by tuple(s)",
+            run.run_id,
+            row["level"],
+            options.max_pair_segments,
+            row["count"],
+        )
 
 
 def _versions() -> dict[str, str]:
