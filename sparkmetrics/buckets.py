@@ -6,7 +6,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from sparkmetrics.columns import Keys
-from sparkmetrics.groups import group_columns
+from sparkmetrics.levels import group_columns
 from sparkmetrics.metrics.arithmetic import ratio
 from sparkmetrics.metrics.list_parts import PositivesInTop, ScoreBins
 

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from sparkmetrics import schemas
 from sparkmetrics.columns import Keys, level_name, quote
 from sparkmetrics.errors import SchemaError
-from sparkmetrics.levels import Level, at_levels
+from sparkmetrics.levels import Level, at_levels, group_columns
 from sparkmetrics.score_counts import note_of, read_parquet, with_note, write_parquet
 
 if TYPE_CHECKING:
@@ -185,7 +185,7 @@ def counts_at_levels(counts: ClassCounts, levels: Sequence[Level]) -> DataFrame:
     keys = counts.keys
     names = [level_name([keys.segments[i] for i in level]) for level in levels]
     leveled = at_levels(counts.frame, keys, levels, names)
-    return _pooled(leveled, [*keys.by_columns, "level", *keys.segment_columns])
+    return _pooled(leveled, group_columns(keys))
 
 
 def class_count_table(leveled: DataFrame, keys: Keys, normalize: str | None = None) -> DataFrame:
@@ -198,7 +198,7 @@ def class_count_table(leveled: DataFrame, keys: Keys, normalize: str | None = No
     normalize : makes shares of the counts: "true" of those with the same label, "pred" of those with the same
         prediction, "all" of the group's (scikit-learn's `confusion_matrix`).
     """
-    group = [*keys.by_columns, "level", *keys.segment_columns]
+    group = group_columns(keys)
     count = F.col("count")
     if normalize is not None:
         count = count / sum_of_weights("count", Window.partitionBy(*group, *NORMALIZE[normalize]))

@@ -15,7 +15,7 @@ from pyspark.sql.types import StructField, StructType
 from sparkmetrics import batches, kernel, schemas
 from sparkmetrics.class_tables import Batch, Costs, class_tables
 from sparkmetrics.columns import Keys
-from sparkmetrics.groups import group_columns
+from sparkmetrics.levels import group_columns
 from sparkmetrics.long_rows import Rows, bounded, missing
 from sparkmetrics.metrics import classes
 from sparkmetrics.metrics.classes import CLASS, CLASS_REASONS, ClassMetric

@@ -11,7 +11,9 @@ from pyspark.sql import functions as F
 
 from sparkmetrics import kernel
 from sparkmetrics.columns import Keys
+from sparkmetrics.joins import join_on
 from sparkmetrics.kernel import Booleans, Floats, Integers
+from sparkmetrics.levels import group_columns
 from sparkmetrics.metrics import ThresholdMetric, binary
 from sparkmetrics.metrics.arithmetic import ratio
 from sparkmetrics.metrics.counts import Cells
@@ -116,7 +118,7 @@ def curve_table(
     -------
     Keys, `level`, `point`, `threshold`, cells, `tpr`, `fpr`, `precision`, `predicted_positive_rate`, `lift`, metrics.
     """
-    group = [*keys.by_columns, "level", *keys.segment_columns]
+    group = group_columns(keys)
     cells = Cells(*(F.col(name) for name in CELLS))
     if curve_points is None:
         numbered = _numbered_by_ranges(found, groups, keys)
@@ -150,13 +152,8 @@ def rates(cells: Cells) -> dict[str, Column]:
 
 def _numbered_by_ranges(found: DataFrame, groups: DataFrame, keys: Keys) -> DataFrame:
     """Every distinct score numbered from the top: its number in its range, plus the scores of the ranges above."""
-    group = [*keys.by_columns, "level", *keys.segment_columns]
+    group = group_columns(keys)
     above = Window.partitionBy(*group).orderBy(F.desc("range")).rowsBetween(Window.unboundedPreceding, -1)
-    before = groups.select(
-        *(F.col(name).alias(f"of_{name}") for name in (*group, "range")),
-        F.coalesce(F.sum("scores").over(above), F.lit(0)).alias("scores_above"),
-    )
-    same = F.lit(True)
-    for name in (*group, "range"):
-        same = same & F.col(name).eqNullSafe(F.col(f"of_{name}"))
-    return found.join(before, same).withColumn("point", F.col("number") + F.col("scores_above"))
+    before = groups.select(*group, "range", F.coalesce(F.sum("scores").over(above), F.lit(0)).alias("scores_above"))
+    joined = join_on(found, before, [*group, "range"])
+    return joined.withColumn("point", F.col("number") + F.col("scores_above"))

@@ -17,7 +17,8 @@ from sparkmetrics.class_metrics import cells_of_class, class_metric_table
 from sparkmetrics.columns import listed, quote
 from sparkmetrics.disparity import disparity_table, known_metrics
 from sparkmetrics.errors import ConfigError
-from sparkmetrics.evaluator import GROUPS, PAIRS, POINTS
+from sparkmetrics.evaluator import GROUPS, POINTS
+from sparkmetrics.levels import group_columns
 from sparkmetrics.metric_rows import metric_table
 from sparkmetrics.metrics import probability, ranking, score_metrics, threshold_metrics
 from sparkmetrics.metrics.intervals import quantile
@@ -26,8 +27,8 @@ from sparkmetrics.options import Options, checked_thresholds
 from sparkmetrics.passes import Passes
 from sparkmetrics.probability_metrics import ProbabilityTask, probability_metrics, scan_classes
 from sparkmetrics.score_counts import ScoreCounts
-from sparkmetrics.segment_pairs import pair_table, pair_wins
-from sparkmetrics.segments import SEGMENT_PARTS, Sums, gap_table, segment_sides, summary_table, without_differences
+from sparkmetrics.segment_pairs import pair_table
+from sparkmetrics.segments import Sums, gap_table, summary_table
 from sparkmetrics.small_groups import SmallGroups
 from sparkmetrics.states import States
 
@@ -127,7 +128,7 @@ class Evaluation:
         if normalize not in (None, *NORMALIZE):
             raise ConfigError(f"normalize must be None or one of {listed(NORMALIZE)}, found {normalize!r}.")
         keys, leveled = self.states.keys, counts_at_levels(self.states.classes, self.options.levels)
-        group = groups.group_columns(keys)
+        group = group_columns(keys)
 
         def of_groups() -> DataFrame:
             return leveled.groupBy(*group).agg(F.sum("rows").alias("rows"))
@@ -165,7 +166,7 @@ class Evaluation:
             found.append(cells_of_class(leveled, self.states.keys, self.states.positive))
         if not found:
             raise ConfigError("confusion needs two classes: give score, scores, or a prediction of two classes.")
-        fields = [*groups.group_columns(self.states.keys), "rows", *(field.name for field in schemas.CONFUSION)]
+        fields = [*group_columns(self.states.keys), "rows", *(field.name for field in schemas.CONFUSION)]
         table = reduce(DataFrame.unionByName, (f.select(*fields) for f in found))
         return self._table(self._small.emptied(table, F.col("rows"), CELLS), schemas.CONFUSION)
 
@@ -243,7 +244,7 @@ class Evaluation:
         ConfigError : no scores, or no level with a segment column.
         """
         self._check_levels("segment_auc")
-        table = pair_table(self._pair_wins(), self._passes.pair_levels, self._small)
+        table = pair_table(self._passes.pair_wins(), self._passes.pair_levels, self._small)
         return self._table(table, schemas.segment_auc(self.counts.weighted), False)
 
     def segment_summary(self) -> DataFrame:
@@ -264,7 +265,7 @@ class Evaluation:
         Source: Borkan et al. 2019, "Nuanced metrics for measuring unintended bias", with segments for subgroups.
         """
         self._check_levels("segment_summary")
-        table = summary_table(self._sides, self.counts.keys, Sums(self.counts.weighted), self._small)
+        table = summary_table(self._passes.sides, self.counts.keys, Sums(self.counts.weighted), self._small)
         return self._table(table, schemas.SEGMENT_SUMMARY)
 
     def segment_gap(self) -> DataFrame:
@@ -285,7 +286,7 @@ class Evaluation:
         ConfigError : no scores, or no level with a segment column.
         """
         self._check_levels("segment_gap")
-        table = gap_table(self._sides, self.counts.keys, Sums(self.counts.weighted), self._small)
+        table = gap_table(self._passes.sides, self.counts.keys, Sums(self.counts.weighted), self._small)
         return self._table(table, schemas.SEGMENT_GAP, False)
 
     def segment_disparity(self) -> DataFrame:
@@ -340,28 +341,14 @@ class Evaluation:
         """Frees what the cluster keeps of this evaluation and of its states."""
         if "_passes" in self.__dict__:
             self._passes.unpersist()
-        for name in ("_sides", "_class_scan"):
-            if name in self.__dict__:
-                self.__dict__[name].unpersist()
+        if "_class_scan" in self.__dict__:
+            self._class_scan.unpersist()
         self.states.unpersist()
 
     @cached_property
     def _passes(self) -> Passes:
         """The passes over the scores."""
         return Passes(self.counts, self.options)
-
-    @cached_property
-    def _sides(self) -> DataFrame:
-        """Segments beside what lies outside them; persisted, since tables are made of it several times over."""
-        keys, weighted, names = self.counts.keys, self.counts.weighted, self._passes.pair_levels.names
-        sides = segment_sides(self._passes.combined(SEGMENT_PARTS), keys, names, Sums(weighted))
-        if weighted:
-            sides = without_differences(sides, self._pair_wins(), keys)
-        return sides.persist(StorageLevel.MEMORY_AND_DISK)
-
-    def _pair_wins(self) -> DataFrame:
-        """Twice the wins of every pair of segments."""
-        return pair_wins(self._passes.rows(PAIRS), self.counts.merged.frame, self._passes.pair_levels)
 
     def _check_levels(self, table: str) -> None:
         """Raises ConfigError where there are no segments for a table."""
@@ -370,7 +357,7 @@ class Evaluation:
 
     def _of_large_groups(self, table: DataFrame) -> DataFrame:
         """A table of several rows a group, of which small groups keep one."""
-        return self._small.replaced(table, lambda: self._passes.groups, groups.group_columns(self.counts.keys))
+        return self._small.replaced(table, lambda: self._passes.groups, group_columns(self.counts.keys))
 
     @cached_property
     def _classes(self) -> ProbabilityTask | None:

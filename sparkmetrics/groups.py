@@ -8,13 +8,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from sparkmetrics.columns import Keys
+from sparkmetrics.levels import group_columns
 from sparkmetrics.metrics.list_parts import CELLS, CellsAt
 from sparkmetrics.metrics.parts import Part
-
-
-def group_columns(keys: Keys) -> list[str]:
-    """The columns that tell one group from another."""
-    return [*keys.by_columns, "level", *keys.segment_columns]
 
 
 def combine(found: DataFrame, keys: Keys, parts: Iterable[Part], weighted: bool) -> DataFrame:

@@ -103,6 +103,11 @@ def _not_levels(levels: object) -> ConfigError:
     )
 
 
+def group_columns(keys: Keys) -> list[str]:
+    """The columns that tell one group from another: `by..., level, segments...`."""
+    return [*keys.by_columns, "level", *keys.segment_columns]
+
+
 def at_levels(frame: DataFrame, keys: Keys, levels: Sequence[Level], names: Sequence[object]) -> DataFrame:
     """Every row once for each level: `by..., level, segments...` and the other columns, to be summed by the first.
 

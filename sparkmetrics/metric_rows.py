@@ -17,7 +17,7 @@ from pyspark.sql.types import StructField, StructType
 
 from sparkmetrics import kernel, schemas
 from sparkmetrics.columns import Keys
-from sparkmetrics.groups import group_columns
+from sparkmetrics.levels import group_columns
 from sparkmetrics.long_rows import Rows, bounded, missing
 from sparkmetrics.metrics import ScoreMetric, ThresholdMetric
 from sparkmetrics.metrics.counts import Cells, Totals

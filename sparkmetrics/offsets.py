@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 
 from sparkmetrics import batches, schemas
 from sparkmetrics.columns import Keys
-from sparkmetrics.levels import Level, at_levels
+from sparkmetrics.levels import Level, at_levels, group_columns
 from sparkmetrics.merging import Merged
 from sparkmetrics.metrics.steps import Offsets
 from sparkmetrics.ranges import Sizing
@@ -34,7 +34,7 @@ def level_cells(merged: DataFrame, keys: Keys, levels: Sequence[Level], names: S
     ends = {"top": F.get("score", F.size("score") - 1), "bottom": F.get("score", F.lit(0))}
     cells = _summed(merged.withColumns(ends).groupBy(*keys.columns, "range"))
     leveled = at_levels(cells, keys, levels, names)
-    return _summed(leveled.groupBy(*keys.by_columns, "level", *keys.segment_columns, "range"))
+    return _summed(leveled.groupBy(*group_columns(keys), "range"))
 
 
 CELL_COLUMNS = {
@@ -54,7 +54,7 @@ def _summed(cells: GroupedData) -> DataFrame:
 
 def offsets(merged: DataFrame, keys: Keys, levels: Sequence[Level]) -> DataFrame:
     """Offsets of the groups that have more than one range: keys, `level` (its position), `range`, `slot`, `VALUES`."""
-    group = Window.partitionBy(*keys.by_columns, "level", *keys.segment_columns)
+    group = Window.partitionBy(*group_columns(keys))
     # Frames that grow from their first row cost one pass; frames that shrink to their last cost a pass a row.
     above = group.orderBy(F.desc("range")).rowsBetween(Window.unboundedPreceding, -1)
     below = group.orderBy("range").rowsBetween(Window.unboundedPreceding, -1)

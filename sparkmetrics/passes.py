@@ -22,8 +22,8 @@ from sparkmetrics.offsets import with_offsets
 from sparkmetrics.options import Options
 from sparkmetrics.pooling import with_largest
 from sparkmetrics.score_counts import ScoreCounts
-from sparkmetrics.segment_pairs import PairLevels
-from sparkmetrics.segments import SEGMENT_PARTS
+from sparkmetrics.segment_pairs import PairLevels, pair_wins
+from sparkmetrics.segments import SEGMENT_PARTS, Sums, segment_sides, without_differences
 from sparkmetrics.workers import map_partitions
 
 
@@ -114,6 +114,19 @@ class Passes:
         """One row a group with its totals and combined parts; persisted, since tables share it."""
         return self.combined(self.parts).persist(StorageLevel.MEMORY_AND_DISK)
 
+    @cached_property
+    def sides(self) -> DataFrame:
+        """Segments beside what lies outside them; persisted, since tables are made of it several times over."""
+        keys, weighted = self.counts.keys, self.counts.weighted
+        sides = segment_sides(self.combined(SEGMENT_PARTS), keys, self.pair_levels.names, Sums(weighted))
+        if weighted:
+            sides = without_differences(sides, self.pair_wins(), keys)
+        return sides.persist(StorageLevel.MEMORY_AND_DISK)
+
+    def pair_wins(self) -> DataFrame:
+        """Twice the wins of every pair of segments."""
+        return pair_wins(self.rows(PAIRS), self.counts.merged.frame, self.pair_levels)
+
     def combined(self, wanted: tuple[Part, ...]) -> DataFrame:
         """One row a group with its totals and these parts, combined."""
         return groups.combine(self.rows(GROUPS, wanted), self.counts.keys, wanted, self.counts.weighted)
@@ -133,8 +146,9 @@ class Passes:
         """Frees what the cluster keeps of passes."""
         if self._shared is not None:
             self._shared[1].unpersist()
-        if "groups" in self.__dict__:
-            self.groups.unpersist()
+        for name in ("groups", "sides"):
+            if name in self.__dict__:
+                self.__dict__[name].unpersist()
 
     @property
     def _shared_parts(self) -> tuple[Part, ...]:

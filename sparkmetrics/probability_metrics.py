@@ -15,7 +15,7 @@ from sparkmetrics.class_scores import CLASS, ClassScores
 from sparkmetrics.columns import Keys, level_name
 from sparkmetrics.evaluator import GROUPS, VERSUS
 from sparkmetrics.kernel import EXACT
-from sparkmetrics.levels import Level, at_levels
+from sparkmetrics.levels import Level, at_levels, group_columns
 from sparkmetrics.metric_rows import metric_table
 from sparkmetrics.metrics import Parameters, ScoreMetric, parts, reason, score_metrics
 from sparkmetrics.metrics.intervals import quantile, wilson
@@ -111,7 +111,7 @@ def probability_metrics(found: DataFrame, task: ProbabilityTask) -> DataFrame:
         _one_vs_one(against, of_classes, keys, column),
         *_top_k(task),
     ]
-    columns = [*groups.group_columns(keys), *(field.name for field in schemas.METRICS)]
+    columns = [*group_columns(keys), *(field.name for field in schemas.METRICS)]
     return reduce(DataFrame.unionByName, (table.select(*columns) for table in tables))
 
 
@@ -146,13 +146,13 @@ def _averages(class_rows: DataFrame, keys: Keys) -> DataFrame:
         (F.col("value") * F.col("positives")).alias("weighed"),
         "reason",
     )
-    listed = class_rows.groupBy(*groups.group_columns(keys), "metric").agg(
+    listed = class_rows.groupBy(*group_columns(keys), "metric").agg(
         F.array_sort(F.collect_list(item)).alias("macro"),
         F.max("rows").alias("rows"),
     )
     listed = listed.withColumn("weighted", F.filter("macro", lambda c: c["weight"] > 0))
     return listed.select(
-        *groups.group_columns(keys), "metric", "rows", F.inline(F.array(*(_average(n) for n in ("macro", "weighted"))))
+        *group_columns(keys), "metric", "rows", F.inline(F.array(*(_average(n) for n in ("macro", "weighted"))))
     ).withColumns(_nothing("class", "threshold", "lower", "upper"))
 
 
@@ -171,7 +171,7 @@ def _average(name: str) -> Column:
 
 def _one_vs_one(against: DataFrame, of_classes: DataFrame, keys: Keys, column: str) -> DataFrame:
     """Hand and Till's mean of the AUCs of all ordered pairs of classes that occur as labels."""
-    group = groups.group_columns(keys)
+    group = group_columns(keys)
     pairs = against.groupBy(*group, F.col(column).alias("one"), F.col("other_label").alias("other")).agg(
         exact_total("against_exact", "against_rounded").alias("wins")
     )
@@ -233,7 +233,7 @@ def _top_k(task: ProbabilityTask) -> list[DataFrame]:
     if not tops:
         return []
     leveled = at_levels(task.state.ranks, keys, task.levels, task.names)
-    group = groups.group_columns(keys)
+    group = group_columns(keys)
     weight, whole = sum_of_weights("count"), F.every(F.col("count") == F.rint("count"))
     ranked = leveled.groupBy(*group).agg(
         F.sum("rows").alias("rows"),

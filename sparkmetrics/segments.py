@@ -13,8 +13,8 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from sparkmetrics.columns import Keys
-from sparkmetrics.groups import group_columns
 from sparkmetrics.joins import join_on
+from sparkmetrics.levels import group_columns
 from sparkmetrics.metrics.arithmetic import ratio
 from sparkmetrics.metrics.pair_parts import TOO_SMALL, defined_auc
 from sparkmetrics.metrics.ranking import U2
