@@ -8,11 +8,12 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from sparkmetrics.columns import Keys
+from sparkmetrics.exact_sums import sum_in_any_order
 from sparkmetrics.levels import Level
 from sparkmetrics.metrics import Metric, Parameters, ThresholdMetric, score_metrics, threshold_metrics
 from sparkmetrics.metrics.arithmetic import ratio
 from sparkmetrics.metrics.classes import CLASS
-from sparkmetrics.metrics.multiclass import POOLED, ROC_AUC_OVO, TOP_K_ACCURACY
+from sparkmetrics.metrics.multiclass import POOLED, ROC_AUC_OVO, TOP_K_ACCURACY, top_k_metrics
 from sparkmetrics.segment_names import segment_name
 
 TOO_FEW = "fewer than two segments"
@@ -23,7 +24,7 @@ METRIC_KEY = ("metric", "average", "class", "threshold")
 def known_metrics(parameters: Parameters) -> dict[str, Metric]:
     """Every metric that an evaluation may have, by name."""
     of_classes = [metric for make in POOLED for metric in make(parameters)]
-    tops = {f"{TOP_K_ACCURACY.name}_{int(k)}": TOP_K_ACCURACY for k in parameters.top_k if float(k).is_integer()}
+    tops = dict.fromkeys(top_k_metrics(parameters), TOP_K_ACCURACY)
     return {
         **CLASS,
         **{metric.name: metric for metric in (*of_classes, ROC_AUC_OVO)},
@@ -68,17 +69,16 @@ def disparity_table(
 
     found = named.groupBy(*keys.by_columns, "level", *METRIC_KEY).agg(
         F.count("value").alias("segments"),
-        ratio(_sum_in_any_order(value), F.count("value")).alias("macro_mean"),
+        ratio(sum_in_any_order(value), F.count("value")).alias("macro_mean"),
         first(value).alias("lowest"),
         first(-value).alias("highest"),
     )
     enough = F.col("segments") >= 2
     lowest, highest = F.col("lowest"), F.col("highest")
-    is_low = among(name for name, m in metrics.items() if m.best == "lowest")
-    has_best = ~among(name for name, m in metrics.items() if m.best is None)
+    is_low, is_high = (among(name for name, m in metrics.items() if m.best == end) for end in ("lowest", "highest"))
     not_negative = among(name for name, m in metrics.items() if m.range[0] >= 0)
     best, worst = (
-        F.when(enough & has_best, F.when(is_low, one).otherwise(another))
+        F.when(enough & is_low, one).when(enough & is_high, another)
         for one, another in ((lowest, highest), (highest, lowest))
     )
     columns = {
@@ -93,13 +93,6 @@ def disparity_table(
         *keys.by_columns,
         "level",
         *METRIC_KEY,
-        F.col("segments").cast("double").alias("segments"),
+        "segments",
         *(column.alias(name) for name, column in columns.items()),
     )
-
-
-def _sum_in_any_order(value: Column) -> Column:
-    """The sum of values, the same in any order but for huge ones, which decimals cannot hold."""
-    huge = F.abs(value) >= 1e12
-    exact = F.sum(F.when(~huge, value).cast("decimal(38,18)")).cast("double")
-    return F.coalesce(exact, F.lit(0.0)) + F.coalesce(F.sum(F.when(huge, value)), F.lit(0.0))

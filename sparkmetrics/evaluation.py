@@ -18,6 +18,7 @@ from sparkmetrics.columns import listed, quote
 from sparkmetrics.disparity import disparity_table, known_metrics
 from sparkmetrics.errors import ConfigError
 from sparkmetrics.evaluator import GROUPS, POINTS
+from sparkmetrics.exact_sums import Sums
 from sparkmetrics.levels import group_columns
 from sparkmetrics.metric_rows import metric_table
 from sparkmetrics.metrics import probability, ranking, score_metrics, threshold_metrics
@@ -28,7 +29,7 @@ from sparkmetrics.passes import Passes
 from sparkmetrics.probability_metrics import ProbabilityTask, probability_metrics, scan_classes
 from sparkmetrics.score_counts import ScoreCounts
 from sparkmetrics.segment_pairs import pair_table
-from sparkmetrics.segments import Sums, gap_table, summary_table
+from sparkmetrics.segments import gap_table, summary_table
 from sparkmetrics.small_groups import SmallGroups
 from sparkmetrics.states import States
 
@@ -235,16 +236,17 @@ class Evaluation:
         -------
         `by..., level, positive_segment, negative_segment, positives, negatives, pairs, wins2, auc, pair_share,
         contribution, mirror_auc, auc_difference, mixed, reason, run_id`. At each level `wins2` adds up to the total's
-        U2 exactly when unweighted, and `contribution` to its roc_auc. `mirror_auc` is that of the two segments with
-        their sides changed. Of a level with more than `max_pair_segments` segments the largest are named and the rest
-        are pooled as `(other)`, whose pair with itself is `mixed`: it lies inside segments and between them.
+        U2 exactly when unweighted, and `contribution` to its roc_auc, counting those that `min_group_rows` hides.
+        `mirror_auc` is that of the two segments with their sides changed; `reason` says why `auc` is NULL. Of a level
+        with more than `max_pair_segments` segments the largest are named and the rest are pooled as `(other)`, whose
+        pair with itself is `mixed`: it lies inside segments and between them.
 
         Raises
         ------
         ConfigError : no scores, or no level with a segment column.
         """
         self._check_levels("segment_auc")
-        table = pair_table(self._passes.pair_wins(), self._passes.pair_levels, self._small)
+        table = pair_table(self._passes.pair_wins, self._passes.pair_levels, self._small)
         return self._table(table, schemas.segment_auc(self.counts.weighted), False)
 
     def segment_summary(self) -> DataFrame:
@@ -265,7 +267,7 @@ class Evaluation:
         Source: Borkan et al. 2019, "Nuanced metrics for measuring unintended bias", with segments for subgroups.
         """
         self._check_levels("segment_summary")
-        table = summary_table(self._passes.sides, self.counts.keys, Sums(self.counts.weighted), self._small)
+        table = summary_table(self._passes.sides, self.counts.keys, self._small)
         return self._table(table, schemas.SEGMENT_SUMMARY)
 
     def segment_gap(self) -> DataFrame:
@@ -332,7 +334,7 @@ class Evaluation:
 
         Parameters
         ----------
-        pairs : whether `segment_auc` is among them.
+        pairs : whether `segment_auc` is among them; with weights `segment_summary` and `segment_gap` need pairs, too.
         """
         if self.states.scores is not None:
             self._passes.share(pairs)

@@ -27,8 +27,9 @@ CURVE_COLUMNS = ("tpr", "fpr", "precision", "predicted_positive_rate", "lift")
 MOST = 100_000
 """Most points of a curve, buckets and bins: they are lists in one row."""
 
-MOST_PAIR_SEGMENTS = 2_000
-"""Most segments of a pair matrix: it has a row for each two of them."""
+LEAST_PAIR_SEGMENTS, MOST_PAIR_SEGMENTS = 4, 999
+"""Segments that a pair matrix can be asked to name: at least those that may hold about half of the positives or of the
+negatives; at most what Spark limits windows to before it exchanges their rows."""
 
 MOST_CONFIDENCE = 1.0 - 1e-9
 """Beyond it a double has lost the digits that the quantile needs."""
@@ -128,7 +129,9 @@ class Options:
             classes=_classes(classes),
             class_costs=_class_costs(class_costs),
             min_group_rows=_count("min_group_rows", min_group_rows, least=0, most=None),
-            max_pair_segments=_count("max_pair_segments", max_pair_segments, least=2, most=MOST_PAIR_SEGMENTS),
+            max_pair_segments=_count(
+                "max_pair_segments", max_pair_segments, least=LEAST_PAIR_SEGMENTS, most=MOST_PAIR_SEGMENTS
+            ),
         )
 
 

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 
 from sparkmetrics import evaluator, groups
 from sparkmetrics.evaluator import GROUPS, PAIRS, POINTS, Task
+from sparkmetrics.exact_sums import Sums
 from sparkmetrics.levels import Level
 from sparkmetrics.metrics import parts, probability, ranking, score_metrics
 from sparkmetrics.metrics.list_parts import CellsAt
@@ -23,7 +24,7 @@ from sparkmetrics.options import Options
 from sparkmetrics.pooling import with_largest
 from sparkmetrics.score_counts import ScoreCounts
 from sparkmetrics.segment_pairs import PairLevels, pair_wins
-from sparkmetrics.segments import SEGMENT_PARTS, Sums, segment_sides, without_differences
+from sparkmetrics.segments import SEGMENT_PARTS, segment_sides, without_differences
 from sparkmetrics.workers import map_partitions
 
 
@@ -120,12 +121,19 @@ class Passes:
         keys, weighted = self.counts.keys, self.counts.weighted
         sides = segment_sides(self.combined(SEGMENT_PARTS), keys, self.pair_levels.names, Sums(weighted))
         if weighted:
-            sides = without_differences(sides, self.pair_wins(), keys)
+            sides = without_differences(sides, self.pair_wins, keys)
         return sides.persist(StorageLevel.MEMORY_AND_DISK)
 
+    @cached_property
     def pair_wins(self) -> DataFrame:
-        """Twice the wins of every pair of segments."""
-        return pair_wins(self.rows(PAIRS), self.counts.merged.frame, self.pair_levels)
+        """Twice the wins of every pair of segments; persisted, since with weights more than one table needs them."""
+        found = pair_wins(self.rows(PAIRS), self.counts.merged.frame, self.largest, self.pair_levels)
+        return found.persist(StorageLevel.MEMORY_AND_DISK)
+
+    @cached_property
+    def largest(self) -> DataFrame:
+        """The segments that pair matrices name, where a level has more; persisted, so that all who ask get the same."""
+        return self.pair_levels.largest(self.counts.merged.frame).persist(StorageLevel.MEMORY_AND_DISK)
 
     def combined(self, wanted: tuple[Part, ...]) -> DataFrame:
         """One row a group with its totals and these parts, combined."""
@@ -146,7 +154,7 @@ class Passes:
         """Frees what the cluster keeps of passes."""
         if self._shared is not None:
             self._shared[1].unpersist()
-        for name in ("groups", "sides"):
+        for name in ("groups", "sides", "pair_wins", "largest"):
             if name in self.__dict__:
                 self.__dict__[name].unpersist()
 
@@ -165,5 +173,5 @@ class Passes:
             parts=wanted,
             strict=options.strict,
             curve_points=options.curve_points,
-            largest=self.pair_levels.largest(self.counts.merged.frame) if PAIRS in emits else None,
+            largest=self.largest if PAIRS in emits else None,
         )

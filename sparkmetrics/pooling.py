@@ -1,7 +1,6 @@
 """Which segments of a level its pair matrix names: the largest. The rest are pooled as one, so that it still adds up.
 
-Nothing here runs unless a level has more segments than the matrix may: then the table of the largest is tiny, and goes
-to every range.
+The table of the largest is empty unless a level has more segments than its matrix may name; it goes to every range.
 """
 
 from __future__ import annotations
@@ -63,16 +62,15 @@ def largest_segments(
 
 
 def with_largest(scores: DataFrame, largest: DataFrame, keys: Keys) -> DataFrame:
-    """The scores with, on the first row of each range, a list `largest`: what `largest_segments` gives of its tuple."""
-    by = [F.col(name).alias(f"of_{name}") for name in keys.by_columns]
+    """The scores with, on the first row of each range, a list `largest`: what `largest_segments` gives of its tuple.
+
+    The lists are broadcast: they have a few hundred rows where the pair matrix has tens of thousands.
+    """
     # True, and nothing that Spark can know to be: a join needs a key.
-    lists = largest.groupBy(*by, (F.length("level") > 0).alias("of_lead")).agg(
+    lists = largest.groupBy(*keys.by_columns, (F.length("level") > 0).alias("lead")).agg(
         F.collect_list(F.struct("level", *keys.segment_columns)).alias("largest")
     )
-    same = F.col("lead") == F.col("of_lead")
-    for name in keys.by_columns:
-        same = same & F.col(name).eqNullSafe(F.col(f"of_{name}"))
-    return scores.join(F.broadcast(lists), same, "left").select(*scores.columns, "largest")
+    return join_on(scores, F.broadcast(lists), ["lead", *keys.by_columns], "left")
 
 
 def pooled_cells(cells: DataFrame, largest: DataFrame, keys: Keys) -> DataFrame:
@@ -129,7 +127,7 @@ def pooled_scores(
     Parameters
     ----------
     score, positive, negative, starts : as in `Steps`.
-    unit : the (by, range) of each segment, not decreasing.
+    unit : the (by, range) of each segment; those of one stand together.
     named : of each segment.
 
     Returns

@@ -20,7 +20,7 @@ from sparkmetrics.metric_rows import metric_table
 from sparkmetrics.metrics import Parameters, ScoreMetric, parts, reason, score_metrics
 from sparkmetrics.metrics.intervals import quantile, wilson
 from sparkmetrics.metrics.list_parts import CellsAt
-from sparkmetrics.metrics.multiclass import POOLED, ROC_AUC_OVO, TOP_K_ACCURACY
+from sparkmetrics.metrics.multiclass import POOLED, ROC_AUC_OVO, top_k_metrics
 from sparkmetrics.metrics.pair_parts import LEAST_PRODUCT, TOO_SMALL, auc_of, exact_total
 from sparkmetrics.metrics.parts import Part
 from sparkmetrics.passes import scan
@@ -229,7 +229,7 @@ def _one_vs_one(against: DataFrame, of_classes: DataFrame, keys: Keys, column: s
 def _top_k(task: ProbabilityTask) -> list[DataFrame]:
     """The share of rows whose true class is among the K most likely ones."""
     keys, parameters = task.keys, task.parameters
-    tops = [int(k) for k in parameters.top_k if float(k).is_integer()]
+    tops = top_k_metrics(parameters)
     if not tops:
         return []
     leveled = at_levels(task.state.ranks, keys, task.levels, task.names)
@@ -239,22 +239,28 @@ def _top_k(task: ProbabilityTask) -> list[DataFrame]:
         F.sum("rows").alias("rows"),
         weight.alias("weight"),
         (whole & (weight < EXACT)).alias("whole"),
-        *(sum_of_weights(F.when(F.col("rank") <= k, F.col("count")).otherwise(0.0)).alias(f"top{k}") for k in tops),
+        *(
+            sum_of_weights(F.when(F.col("rank") <= k, F.col("count")).otherwise(0.0)).alias(f"top{k}")
+            for k in tops.values()
+        ),
     )
     some = F.col("weight") > 0
 
-    def row(k: int) -> Column:
+    def row(name: str, k: int) -> Column:
         value = F.when(some, F.col(f"top{k}") / F.col("weight"))
         lower, upper = wilson(value, F.col("weight"), quantile(parameters.confidence))
         return F.struct(
-            F.lit(f"{TOP_K_ACCURACY.name}_{k}").alias("metric"),
+            F.lit(name).alias("metric"),
             value.alias("value"),
             F.when(F.col("whole"), lower).alias("lower"),
             F.when(F.col("whole"), upper).alias("upper"),
         )
 
     table = ranked.select(
-        *group, "rows", F.when(~some, F.lit("no weight")).alias("reason"), F.inline(F.array(*map(row, tops)))
+        *group,
+        "rows",
+        F.when(~some, F.lit("no weight")).alias("reason"),
+        F.inline(F.array(*(row(*top) for top in tops.items()))),
     )
     return [table.withColumns(_nothing("average", "class", "threshold", "positives", "negatives"))]
 

@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, DecimalType, DoubleType, StringType, StructField, StructType
 
-from sparkmetrics import batches, kernel
+from sparkmetrics import batches, kernel, schemas
 from sparkmetrics.columns import Keys
 from sparkmetrics.kernel import Booleans, Floats, Integers
 from sparkmetrics.levels import Level
@@ -34,7 +34,8 @@ from sparkmetrics.segment_names import OTHER, segment_name
 from sparkmetrics.small_groups import SmallGroups
 from sparkmetrics.workers import map_partitions
 
-PAIR_COLUMNS = {"pooled": "boolean", "other_pooled": "boolean", "wins2_exact": EXACT_TYPE, "wins2_rounded": "double"}
+EXACT, ROUNDED = "wins2_exact", "wins2_rounded"
+PAIR_COLUMNS = {"pooled": "boolean", "other_pooled": "boolean", EXACT: EXACT_TYPE, ROUNDED: "double"}
 """What workers emit of a pair of segments: whether either is the pooled rest; twice its wins, as an integer where it is
 one, and rounded."""
 
@@ -212,13 +213,14 @@ class PairLevels:
         return largest_segments(merged, self.keys, self.levels, self.names, self.most, dominant_first=self.weighted)
 
 
-def pair_wins(inside: DataFrame, merged: DataFrame, of: PairLevels) -> DataFrame:
+def pair_wins(inside: DataFrame, merged: DataFrame, largest: DataFrame, of: PairLevels) -> DataFrame:
     """Twice the wins of every ordered pair of segments of each level.
 
     Parameters
     ----------
     inside : pairs that workers emitted: keys, `level` (its name), `other_` segment columns, PAIR_COLUMNS.
     merged : the merged score counts.
+    largest : the segments that workers named, from `PairLevels.largest`.
 
     Returns
     -------
@@ -226,18 +228,20 @@ def pair_wins(inside: DataFrame, merged: DataFrame, of: PairLevels) -> DataFrame
     SIDE_COLUMNS, `all_positives`, `all_negatives`, and `wins2`: decimal(38,0), or a double when weighted.
     """
     keys = of.keys
-    cells = pooled_cells(level_cells(merged, keys, of.levels, of.names), of.largest(merged), keys)
+    cells = pooled_cells(level_cells(merged, keys, of.levels, of.names), largest, keys)
     task = partial(wins_across, by=keys.by_columns, segments=keys.segment_columns)
     across = map_partitions(cells.repartition(*keys.by_columns, "level"), task, _across_schema(keys))
     pair = pair_columns(keys)
-    exact, rounded = list(PAIR_COLUMNS)[2:]
-    wins = exact_total(exact, rounded) if of.weighted else F.sum(exact)
+    wins = exact_total(EXACT, ROUNDED) if of.weighted else F.sum(EXACT)
     sides = (*SIDE_COLUMNS, "all_positives", "all_negatives")
-    return (
-        across.unionByName(inside.select(*pair, exact, rounded), allowMissingColumns=True)
+    found = (
+        across.unionByName(inside.select(*pair, EXACT, ROUNDED), allowMissingColumns=True)
         .groupBy(*pair)
         .agg(*(F.max(name).alias(name) for name in sides), wins.alias("wins2"))
-        .where(F.col("all_positives").isNotNull())
+    )
+    lost = F.raise_error(F.lit("sparkmetrics: the segments of a level changed while they were read; run again."))
+    return found.withColumn(
+        "wins2", F.when(F.col("all_positives").isNull(), lost.cast(schemas.WINS[of.weighted])).otherwise(F.col("wins2"))
     )
 
 

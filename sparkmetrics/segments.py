@@ -7,12 +7,12 @@ pairs inside and the pairs between, and every segment has its part in the differ
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from sparkmetrics.columns import Keys
+from sparkmetrics.exact_sums import Sums, sum_in_any_order
 from sparkmetrics.joins import join_on
 from sparkmetrics.levels import group_columns
 from sparkmetrics.metrics.arithmetic import ratio
@@ -34,41 +34,13 @@ SUMMARY_VALUES = ("prevalence", "subgroup_auc", "bpsn_auc", "bnsp_auc", "leave_o
 WEIGHTED_TOLERANCE = 1e-12
 """What two AUCs of weights may differ by and be equal."""
 
-BUCKETS = 4096
-"""Segments are ranked by a value in this many stretches of it, so that no task gets all segments of a level."""
+STRETCHES = 64
+"""Segments are ranked by a value in so many stretches of about equally many, so that no task gets all of a level."""
+
+SPLIT = 2.0**13 + 1.0
+"""Rounds a double to 40 bits: means and shares that differ by the rounding of their sums alone are tied."""
 
 NO_PAIRS_INSIDE = "no pairs inside segments"
-
-
-@dataclass(frozen=True)
-class Sums:
-    """How to add up what may be exact.
-
-    Attributes
-    ----------
-    weighted : whether predictions carried weights; without, counts and wins are integers, and add up as such.
-    """
-
-    weighted: bool
-
-    @property
-    def count(self) -> str:
-        """The type of a count."""
-        return "double" if self.weighted else "decimal(18,0)"
-
-    @property
-    def wins(self) -> str:
-        """The type of a sum of products of two counts."""
-        return "double" if self.weighted else "decimal(38,0)"
-
-    def product(self, one: str | Column, other: str | Column) -> Column:
-        """The product of two counts."""
-        left, right = (F.col(side) if isinstance(side, str) else side for side in (one, other))
-        return (left.cast(self.count) * right.cast(self.count)).cast(self.wins)
-
-    def total(self, values: Column) -> Column:
-        """The sum of numbers of ordinary size (AUCs, and these times counts): the same in any order unless weighted."""
-        return F.sum(values) if self.weighted else F.sum(values.cast("decimal(38,18)")).cast("double")
 
 
 def segment_sides(groups: DataFrame, keys: Keys, names: Sequence[str], sums: Sums) -> DataFrame:
@@ -84,28 +56,33 @@ def segment_sides(groups: DataFrame, keys: Keys, names: Sequence[str], sums: Sum
     -------
     Keys, `level`, `rows`, `positives`, `negatives`, `sum_of_scores`; `outside_positives`, `outside_negatives`; twice
     the pairs in order `inside` the segment, `bnsp` (its positives, negatives outside), `bpsn` (positives outside, its
-    negatives) and `rest` (both outside); and of the level `all_rows`, `all_positives`, `all_negatives`, `all_wins`.
+    negatives) and `rest` (both outside); and of the level `all_rows`, `all_positives`, `all_negatives`, `all_wins`, and
+    `within_wins`, `within_pairs`: those inside segments.
     """
     level = [*keys.by_columns, "level"]
     against = F.col(AGAINST_ALL.name)
-    suffix = "" if sums.weighted else "_exact"
+
+    def wins(side: str) -> Column:
+        """Exactly where that is possible; 0 of a group whose weights are all 0."""
+        rounded = F.coalesce(against[side], F.lit(0.0)).cast(sums.wins)
+        return rounded if sums.weighted else F.coalesce(against[f"{side}_exact"], rounded)
+
     segments = groups.where(F.col("level").isin(list(names))).select(
         *group_columns(keys),
         *("rows", "positives", "negatives", SCORE_SUM.name),
-        *(
-            F.coalesce(against[side + suffix], F.lit(0)).cast(sums.wins).alias(side)
-            for side in ("won", "lost", "inside")
-        ),
+        *(wins(side).alias(side) for side in ("won", "lost", "inside")),
     )
     totals = segments.groupBy(*level).agg(
         *(F.sum(name).alias(f"all_{name}") for name in ("rows", "positives", "negatives")),
         F.sum("lost").alias("all_wins"),
+        F.sum("inside").alias("within_wins"),
+        F.sum(sums.product("positives", "negatives")).alias("within_pairs"),
     )
     won, lost, inside = F.col("won"), F.col("lost"), F.col("inside")
     return join_on(segments, totals, level).select(
         *group_columns(keys),
         *("rows", "positives", "negatives", SCORE_SUM.name, "inside"),
-        *("all_rows", "all_positives", "all_negatives", "all_wins"),
+        *("all_rows", "all_positives", "all_negatives", "all_wins", "within_wins", "within_pairs"),
         (F.col("all_positives") - F.col("positives")).alias("outside_positives"),
         (F.col("all_negatives") - F.col("negatives")).alias("outside_negatives"),
         (won - inside).alias("bnsp"),
@@ -160,18 +137,12 @@ def without_differences(sides: DataFrame, pairs: DataFrame, keys: Keys) -> DataF
     return joined.withColumns({name: F.coalesce(f"added_{name}", name) for name in OUTSIDE})
 
 
-def summary_table(sides: DataFrame, keys: Keys, sums: Sums, small: SmallGroups) -> DataFrame:
+def summary_table(sides: DataFrame, keys: Keys, small: SmallGroups) -> DataFrame:
     """One row for each segment: keys, `level` and the columns of `schemas.SEGMENT_SUMMARY`."""
-    level = [*keys.by_columns, "level"]
-    within = sides.groupBy(*level).agg(
-        defined_auc(F.sum("inside").cast("double"), F.sum(sums.product("positives", "negatives")).cast("double")).alias(
-            "within_auc"
-        )
-    )
     P, N, P_out, N_out = (F.col(n) for n in ("positives", "negatives", "outside_positives", "outside_negatives"))
     inside, bpsn, bnsp, rest = (F.col(name).cast("double") for name in ("inside", "bpsn", "bnsp", "rest"))
     all_pairs = F.col("all_positives") * F.col("all_negatives")
-    crossing = (bnsp + bpsn) / 2.0 - F.col("within_auc") * (P * N_out + N * P_out)
+    crossing = (bnsp + bpsn) / 2.0 - within_auc() * (P * N_out + N * P_out)
     values = {
         "prevalence": ratio(P, P + N),
         "subgroup_auc": defined_auc(inside, P * N),
@@ -185,9 +156,9 @@ def summary_table(sides: DataFrame, keys: Keys, sums: Sums, small: SmallGroups) 
         reason("negatives"): N == 0,
         "no positives outside": P_out == 0,
         "no negatives outside": N_out == 0,
-        NO_PAIRS_INSIDE: F.col("within_auc").isNull(),
+        NO_PAIRS_INSIDE: F.col("within_pairs") == 0,
     }
-    table = join_on(sides, within, level).select(
+    table = sides.select(
         *group_columns(keys),
         *("rows", "positives", "negatives"),
         *(value.alias(name) for name, value in values.items()),
@@ -204,62 +175,69 @@ GAP_VALUES = (
 )
 
 
+def within_auc() -> Column:
+    """The AUC of the pairs inside segments."""
+    auc: Column = defined_auc(F.col("within_wins").cast("double"), F.col("within_pairs").cast("double"))
+    return auc
+
+
 def gap_table(sides: DataFrame, keys: Keys, sums: Sums, small: SmallGroups) -> DataFrame:
     """One row for each level: `by..., level` and the columns of `schemas.SEGMENT_GAP`."""
     level = [*keys.by_columns, "level"]
-    P, N = F.col("positives"), F.col("negatives")
-    auc = defined_auc(F.col("inside").cast("double"), P * N)
-    shown = sides.withColumn("auc", F.when(F.col("rows") >= small.least, auc))
-    weight = F.when(F.col("auc").isNotNull(), P + N)
-    positives = F.when(F.col("auc").isNotNull(), P)
+    P, N, auc = F.col("positives"), F.col("negatives"), F.col("auc")
+    of_segment = defined_auc(F.col("inside").cast("double"), P * N)
+    is_small = F.col("rows") < small.least
+    shown = sides.withColumn("auc", F.when(~is_small, of_segment))
+    weight, positives = (F.when(auc.isNotNull(), side) for side in (P + N, P))
     found = shown.groupBy(*level).agg(
-        *(F.max(f"all_{name}").alias(f"all_{name}") for name in ("rows", "positives", "negatives")),
-        F.max("all_wins").cast("double").alias("all_wins"),
-        F.sum("inside").cast("double").alias("within_wins"),
-        F.sum(sums.product(P, N)).cast("double").alias("within_pairs"),
+        *(F.max(name).alias(name) for name in ("all_rows", "all_positives", "all_negatives")),
+        *(F.max(name).alias(name) for name in ("all_wins", "within_wins", "within_pairs")),
         F.sum("bnsp").cast("double").alias("between_wins"),
         F.sum(sums.product(P, "outside_negatives")).cast("double").alias("between_pairs"),
-        F.min("auc").alias("smallest_auc"),
-        F.max("auc").alias("largest_auc"),
-        ratio(sums.total(F.col("auc")), F.count("auc")).alias("mean_auc"),
-        ratio(sums.total(weight * F.col("auc")), F.sum(weight)).alias("gauc"),
-        ratio(sums.total(positives * F.col("auc")), F.sum(positives)).alias("gauc_positives"),
+        F.min(auc).alias("smallest_auc"),
+        F.max(auc).alias("largest_auc"),
+        ratio(sum_in_any_order(auc), F.count(auc)).alias("mean_auc"),
+        ratio(sum_in_any_order(weight * auc), F.sum(weight)).alias("gauc"),
+        ratio(sum_in_any_order(positives * auc), F.sum(positives)).alias("gauc_positives"),
         F.count("*").alias("segments"),
-        F.count("auc").alias("defined_segments"),
+        F.count(auc).alias("defined_segments"),
+        F.count(F.when(is_small & of_segment.isNotNull(), True)).alias("hidden_segments"),
+        F.coalesce(F.max(F.isnan(_mean_score())), F.lit(False)).alias("without_mean"),
     )
-    ranked = join_on(found, _value_aucs(sides, keys, sums), level)
     all_pairs = F.col("all_positives") * F.col("all_negatives")
+    within_pairs = F.col("within_pairs").cast("double")
     causes = {
         reason("positives"): F.col("all_positives") == 0,
         reason("negatives"): F.col("all_negatives") == 0,
-        NO_PAIRS_INSIDE: F.col("within_pairs") == 0,
+        NO_PAIRS_INSIDE: within_pairs == 0,
         "no pairs between segments": F.col("between_pairs") == 0,
-        f"{small.reason} in every segment with both classes": (F.col("within_pairs") > 0)
+        f"{small.reason} in every segment with an AUC": (F.col("hidden_segments") > 0)
         & (F.col("defined_segments") == 0),
-        "scores without a mean": F.col("unranked"),
+        "scores without a mean": F.col("without_mean"),
     }
-    total = defined_auc(F.col("all_wins"), all_pairs)
-    table = ranked.select(
+    total = defined_auc(F.col("all_wins").cast("double"), all_pairs)
+    table = join_on(found, _value_aucs(sides, keys, sums), level, "left").select(
         *level,
         F.col("all_rows").alias("rows"),
         F.col("all_positives").alias("positives"),
         F.col("all_negatives").alias("negatives"),
         *("segments", "defined_segments"),
         total.alias("total_auc"),
-        defined_auc(F.col("within_wins"), F.col("within_pairs")).alias("within_auc"),
-        ratio(F.col("within_pairs"), all_pairs).alias("within_share"),
+        within_auc().alias("within_auc"),
+        ratio(within_pairs, all_pairs).alias("within_share"),
         defined_auc(F.col("between_wins"), F.col("between_pairs")).alias("between_auc"),
         ratio(F.col("between_pairs"), all_pairs).alias("between_share"),
         *("smallest_auc", "largest_auc", "mean_auc", "gauc", "gauc_positives"),
         _position(total, sums).alias("total_position"),
-        *("segment_score_auc", "segment_prevalence_auc"),
+        F.when(~F.col("without_mean"), F.col("segment_score_auc")).alias("segment_score_auc"),
+        "segment_prevalence_auc",
         _listed(causes).alias("cause"),
     )
     return small.emptied(table.withColumn("reason", _reason(GAP_VALUES)).drop("cause"), F.col("rows"), GAP_VALUES)
 
 
 def _position(total: Column, sums: Sums) -> Column:
-    """Where the total is among its segments."""
+    """Where the total is among its segments: as doubles without weights, within the tolerance with them."""
     slack = WEIGHTED_TOLERANCE if sums.weighted else 0.0
     smallest, largest = F.col("smallest_auc"), F.col("largest_auc")
     place = (
@@ -271,57 +249,59 @@ def _position(total: Column, sums: Sums) -> Column:
     return F.when(total.isNotNull() & smallest.isNotNull(), place)
 
 
+def _mean_score() -> Column:
+    """The mean score of a segment: NULL without weight, NaN where infinite scores of both signs have none."""
+    mean: Column = ratio(F.col(SCORE_SUM.name), F.col("positives") + F.col("negatives"))
+    return mean
+
+
 def _value_aucs(sides: DataFrame, keys: Keys, sums: Sums) -> DataFrame:
     """AUC of the rows of each level if each had its segment's mean score, or its segment's prevalence, for a score.
 
     Returns
     -------
-    `by..., level, segment_score_auc, segment_prevalence_auc`, and `unranked`: whether a segment has no mean score.
+    `by..., level, segment_score_auc, segment_prevalence_auc`; no row for a level whose weights are all 0.
     """
     level = [*keys.by_columns, "level"]
     P, N = F.col("positives"), F.col("negatives")
-    mean = ratio(F.col(SCORE_SUM.name), P + N)
-    values = {"segment_score_auc": mean, "segment_prevalence_auc": ratio(P, P + N)}
-    kinds = (F.struct(F.lit(kind).alias("kind"), value.alias("value")) for kind, value in values.items())
+    values = {"segment_score_auc": _mean_score(), "segment_prevalence_auc": ratio(P, P + N)}
+    kinds = (F.struct(F.lit(kind).alias("kind"), _rounded(value).alias("value")) for kind, value in values.items())
     weighed = sides.where(P + N > 0).select(
         *level, *(side.cast(sums.count).alias(name) for name, side in (("p", P), ("n", N))), F.inline(F.array(*kinds))
     )
-    ends = weighed.groupBy(*level, "kind").agg(
-        F.min("value").alias("least"), F.max("value").alias("largest"), F.max(F.isnan("value")).alias("unranked")
-    )
-    width = F.col("largest") - F.col("least")
-    place = F.floor(BUCKETS * ((F.col("value") - F.col("least")) / width))
-    bucket = F.when((width > 0) & (width < float("inf")), place).otherwise(0)
     ranking = [*level, "kind"]
+    shares = [i / STRETCHES for i in range(1, STRETCHES)]
+    # Where a stretch begins is a matter of speed alone.
+    cuts = weighed.groupBy(*ranking).agg(F.percentile_approx("value", shares, 1000).alias("cuts"))
+    stretch = F.size(F.filter("cuts", lambda cut: cut <= F.col("value"))).alias("stretch")
     tied = (
-        join_on(weighed, ends, ranking)
-        .groupBy(*ranking, bucket.alias("bucket"), "value")
-        .agg(F.sum("p").alias("p"), F.sum("n").alias("n"), F.max("unranked").alias("unranked"))
+        join_on(weighed, cuts, ranking)
+        .groupBy(*ranking, stretch, "value")
+        .agg(*(F.sum(name).alias(name) for name in ("p", "n")))
     )
 
     def below(name: str, group: list[str], order: str) -> Column:
         window = Window.partitionBy(*group).orderBy(order).rowsBetween(Window.unboundedPreceding, -1)
         return F.coalesce(F.sum(name).over(window), F.lit(0)).cast(sums.count)
 
-    in_bucket = tied.withColumn("below", below("n", [*ranking, "bucket"], "value"))
-    buckets = in_bucket.groupBy(*ranking, "bucket").agg(
+    in_stretch = tied.withColumn("below", below("n", [*ranking, "stretch"], "value"))
+    stretches = in_stretch.groupBy(*ranking, "stretch").agg(
         *(F.sum(name).alias(name) for name in ("p", "n")),
         F.sum((sums.product("p", "below") * 2 + sums.product("p", "n")).cast(sums.wins)).alias("wins"),
-        F.max("unranked").alias("unranked"),
     )
-    in_all = buckets.withColumn("below", below("n", ranking, "bucket"))
+    in_all = stretches.withColumn("below", below("n", ranking, "stretch"))
     wins = F.sum((F.col("wins") + sums.product("p", "below") * 2).cast(sums.wins)).cast("double")
     pairs = F.sum("p").cast("double") * F.sum("n").cast("double")
-    aucs = in_all.groupBy(*ranking).agg(
-        F.when(~F.max("unranked"), defined_auc(wins, pairs)).alias("auc"), F.max("unranked").alias("unranked")
+    aucs = in_all.groupBy(*ranking).agg(defined_auc(wins, pairs).alias("auc"))
+    return aucs.groupBy(*level).agg(
+        *(F.max(F.when(F.col("kind") == kind, F.col("auc"))).alias(kind) for kind in values)
     )
-    found = aucs.groupBy(*level).agg(
-        *(F.max(F.when(F.col("kind") == kind, F.col("auc"))).alias(kind) for kind in values),
-        F.max("unranked").alias("unranked"),
-    )
-    # A level whose rows all weigh nothing has no segment to rank.
-    empty = sides.select(*level).distinct()
-    return join_on(empty, found, level, "left").withColumn("unranked", F.coalesce("unranked", F.lit(False)))
+
+
+def _rounded(value: Column) -> Column:
+    """A number to 40 bits, about 12 digits; huge ones as they are."""
+    scaled = value * SPLIT
+    return F.when(F.abs(value) < 1e300, scaled - (scaled - value)).otherwise(value)
 
 
 def _listed(causes: dict[str, Column]) -> Column:

@@ -17,7 +17,7 @@ PACKAGE = Path(sm.__file__).parent
 
 ORDER = [
     *("errors", "kernel", "columns", "schemas", "workers", "session", "batches", "ranges", "levels"),
-    *("joins", "small_groups", "segment_names"),
+    *("exact_sums", "joins", "small_groups", "segment_names"),
     *("metrics.arithmetic", "metrics.counts", "metrics.parameters", "metrics.intervals", "metrics.steps"),
     *("metrics.parts", "metrics.pair_parts", "metrics.list_parts", "metrics.segment_parts", "metrics.registry"),
     *("metrics.binary", "metrics.ranking", "metrics.best", "metrics.probability"),

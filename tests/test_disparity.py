@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 import sparkmetrics as sm
+from sparkmetrics.disparity import known_metrics
+from sparkmetrics.exact_sums import sum_in_any_order
 
 # Accuracy at 0.5: a 2 of 2, b 1 of 2, c 1 of 2; c has no positives, so that its recall is undefined.
 ROWS = [("a", 1, 0.9), ("a", 0, 0.1), ("b", 1, 0.8), ("b", 0, 0.7), ("c", 0, 0.2), ("c", 0, 0.6)]
@@ -89,3 +93,30 @@ def test_a_level_is_needed(spark: SparkSession) -> None:
         with pytest.raises(sm.ConfigError, match=f"{name} needs a level with at least one segment column"):
             getattr(ev, name)()
     assert not any(name.startswith("segment_") for name in ev.tables())
+
+
+def test_every_metric_is_known(spark: SparkSession) -> None:
+    """Or its best and worst segments would be missing."""
+    rows = [("a", "x", "x", [0.5, 0.3, 0.2]), ("a", "y", "z", [0.1, 0.4, 0.5]), ("b", "z", "z", [0.2, 0.3, 0.5])]
+    frame = spark.createDataFrame(rows, "seg string, y string, guess string, p array<double>")
+    asked = {"levels": "each", "top_k": (1, 2), "class_costs": {"x": {"y": 2.0}}, "classes": ["x", "y", "z"]}
+    of_classes = sm.evaluate(frame, segments=["seg"], label="y", prediction="guess", probabilities="p", **asked)
+    two = spark.createDataFrame(ROWS, "seg string, y int, p double")
+    asked = {"levels": "each", "top_k": (1, "1%"), "payoffs": {"tp": 1}, "partial_auc": [("fpr", 0, 0.1)]}
+    of_scores = sm.evaluate(two, segments=["seg"], label="y", score="p", **asked)
+    for ev in (of_classes, of_scores):
+        names = {row["metric"] for row in ev.metrics().select("metric").distinct().collect()}
+        assert names <= set(known_metrics(ev.options.parameters))
+
+
+def test_a_mean_is_the_same_in_any_order(spark: SparkSession) -> None:
+    numbers = [1e29, 3.3e17, 1e12, 7e-8, -1e29, 2.5, 1e-20, -3.3e17, 0.1, 0.7, 1e-30]
+    sums = set()
+    for order in range(6):
+        random.Random(order).shuffle(numbers)
+        frame = spark.createDataFrame([(number,) for number in numbers], "x double").repartition(1 + order % 3)
+        sums.add(frame.agg(sum_in_any_order(F.col("x"))).collect()[0][0])
+    (found,) = sums
+    assert found == pytest.approx(1e12 + 3.3, rel=1e-12)
+    tiny = spark.createDataFrame([(1e-20,), (3e-20,)], "x double").agg(sum_in_any_order(F.col("x"))).collect()[0][0]
+    assert tiny == pytest.approx(4e-20, rel=1e-12, abs=0)

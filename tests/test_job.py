@@ -80,7 +80,8 @@ def test_a_run_writes_every_table_and_a_ledger_that_vouches_for_them(spark: Spar
     assert str(run.run_date) == DAY.isoformat()
     assert (run.status, run.rows_read, run.rows_used, dict(run.rows_dropped)) == ("done", 4, 4, {})
     assert set(dict(run.tables)) == {
-        *("metrics", "confusion", "curves", "gains", "calibration", "segment_auc", "score_counts")
+        *("metrics", "confusion", "curves", "gains", "calibration", "score_counts"),
+        *("segment_auc", "segment_summary", "segment_gap", "segment_disparity"),
     }
     assert len(run.config_sha256) == 64
     assert run.started_at <= run.finished_at
@@ -99,11 +100,28 @@ def test_the_results_are_those_of_the_notebook(spark: SparkSession, results: str
         ("confusion", ev.confusion()),
         ("curves", ev.curves()),
         ("segment_auc", ev.segment_auc()),
+        ("segment_summary", ev.segment_summary()),
+        ("segment_gap", ev.segment_gap()),
+        ("segment_disparity", ev.segment_disparity()),
     ):
         written = sm.read_results(spark, results, name, DAY).drop("run_id")
         expected = table.drop("run_id")
         assert written.dtypes == expected.dtypes
         assert sorted(map(str, written.collect())) == sorted(map(str, expected.collect()))
+
+
+def test_the_log_says_where_segments_are_pooled(
+    spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    rows = [("m", f"s{number % 6}", number % 2, number / 20) for number in range(20)]
+    frame = spark.createDataFrame(rows, "model string, seg string, y int, p double")
+    frame.write.parquet(str(tmp_path / "many"))
+    with caplog.at_level("INFO", logger="sparkmetrics"):
+        changes = {"predictions": {"filter": None}, "evaluate": {"max_pair_segments": 4}}
+        assert run_job(tmp_path, str(tmp_path / "many"), changes) == cli.DONE
+    (said,) = (record.getMessage() for record in caplog.records if "(other)" in record.getMessage())
+    assert "segment_auc of level seg names the 4 largest segments" in said
+    assert "of 1 by tuple(s)" in said
 
 
 def test_saved_counts_of_a_job_can_be_evaluated_later(spark: SparkSession, results: str) -> None:

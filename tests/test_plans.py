@@ -66,6 +66,9 @@ def test_nothing_goes_through_one_task_or_meets_everything(spark: SparkSession, 
         assert "Exchange" in plan, table
         for forbidden in ("SinglePartition", "CartesianProduct", "BroadcastNestedLoopJoin"):
             assert forbidden not in plan, (table, forbidden)
+    assert (
+        "WindowGroupLimit" in plans["segment_auc"]
+    )  # or a task would get all segments of a level, to name the largest
     assert exchanges(plans["metrics"]) == budget
     assert exchanges(plan_of(counts.frame)) == 1
 

@@ -871,6 +871,16 @@ RESULTS = {
     "segment_auc": "positive_segment string, negative_segment string, positives double, negatives double, "
     "pairs double, wins2 decimal(38,0), auc double, pair_share double, contribution double, mirror_auc double, "
     "auc_difference double, mixed boolean, reason string",
+    "segment_summary": "rows double, positives double, negatives double, prevalence double, subgroup_auc double, "
+    "bpsn_auc double, bnsp_auc double, leave_one_out_auc double, gap_contribution double, reason string",
+    "segment_gap": "rows double, positives double, negatives double, segments double, defined_segments double, "
+    "total_auc double, within_auc double, within_share double, between_auc double, between_share double, "
+    "smallest_auc double, largest_auc double, mean_auc double, gauc double, gauc_positives double, "
+    "total_position string, segment_score_auc double, segment_prevalence_auc double, reason string",
+    "segment_disparity": "metric string, average string, class string, threshold double, segments double, "
+    "macro_mean double, best_segment string, best_value double, best_lower double, best_upper double, "
+    "worst_segment string, worst_value double, worst_lower double, worst_upper double, difference double, "
+    "ratio double, reason string",
 }
 """The contract: what stands behind `by..., level, segments...` and before `run_id`."""
 
@@ -882,11 +892,14 @@ def contract(table: DataFrame) -> str:
 def test_schemas_of_the_results(grouped: sm.Evaluation) -> None:
     keys, fields = grouped.counts.keys, {"metrics": schemas.METRICS, "confusion": schemas.CONFUSION}
     fields |= {"curves": schemas.CURVES, "segment_auc": schemas.segment_auc(weighted=False)}
+    fields |= {"segment_summary": schemas.SEGMENT_SUMMARY, "segment_gap": schemas.SEGMENT_GAP}
+    fields |= {"segment_disparity": schemas.SEGMENT_DISPARITY}
+    of_levels = ("segment_auc", "segment_gap", "segment_disparity")
     for name, columns in RESULTS.items():
         table = getattr(grouped, name)()
-        front = "model string, level string, " + ("" if name == "segment_auc" else "sex string, pclass int, ")
+        front = "model string, level string, " + ("" if name in of_levels else "sex string, pclass int, ")
         assert contract(table) == f"{front}{columns}, run_id string"
-        declared = schemas.result_table(keys, fields[name], segments=name != "segment_auc")
+        declared = schemas.result_table(keys, fields[name], segments=name not in of_levels)
         assert [(f.name, f.dataType) for f in table.schema] == [(f.name, f.dataType) for f in declared]
     saved = "rows double, positives double, negatives double, score array<double>, pos array<double>, neg array<double>"
     assert contract(grouped.counts.frame) == f"model string, range int, sex string, pclass int, {saved}"

@@ -7,6 +7,7 @@ import math
 import random
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from datetime import date
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,7 +29,7 @@ SEGMENT_TABLES = ("segment_auc", "segment_summary", "segment_gap")
 UNIT = Fraction(1, 2**90)
 """Every weight of the cases is a whole number of these, so that brute force adds and multiplies integers."""
 
-MOST_SEGMENTS = 6
+MOST_SEGMENTS = 4
 """Of a pair matrix, where larger levels are pooled."""
 
 
@@ -75,6 +76,9 @@ def examples() -> list[Example]:
     return rows
 
 
+CAUSES = {"", "no positives", "no negatives", "no pairs inside segments", "no pairs between segments"}
+
+
 def segment_text(value: str | None) -> str:
     return f"segment={'NULL' if value is None else value}"
 
@@ -96,9 +100,11 @@ def run(request: pytest.FixtureRequest, spark: SparkSession) -> Run:
         weight="weight" if weighted else None,
         sizing=sm.Sizing(ranges=3, sample_every=1, placed_rows=12, small_task_scores=1),
     )
-    ev = counts.evaluate(levels=["each"])
-    found = {name: getattr(ev, name)() for name in SEGMENT_TABLES}
-    found["pooled"] = counts.evaluate(levels=["each"], max_pair_segments=MOST_SEGMENTS).segment_auc()
+    found = {"segment_auc": counts.evaluate(levels=["each"]).segment_auc()}
+    # With weights the summary and the gap are made of the pooled matrix, too.
+    pooled = counts.evaluate(levels=["each"], max_pair_segments=MOST_SEGMENTS)
+    found |= {"pooled": pooled.segment_auc()}
+    found |= {"segment_summary": pooled.segment_summary(), "segment_gap": pooled.segment_gap()}
     return Run(
         weighted,
         {case: Level(segments, brute_segments.pairs_in_order(segments)) for case, segments in members.items()},
@@ -202,11 +208,16 @@ def test_summary(run: Run) -> None:
 
 def assert_gap(row: dict[str, Any], level: Level, weighted: bool) -> None:
     slack = Fraction(1e-12) if weighted else 0
+    causes = set((row["reason"] or "").split("; "))
+    assert ("no pairs inside segments" in causes) == (row["within_auc"] is None)
+    assert ("no pairs between segments" in causes) == (row["between_auc"] is None)
+    assert causes - CAUSES == set()
     for name, value in brute_segments.gap(level.segments, level.wins, slack).items():
         if isinstance(value, str):
             assert row[name] == value, (row, name)
         else:
             assert_value(row[name], value, (row, name))
+    # Values that differ by rounding alone are tied, and so may be others that are as close.
     weighed = {s: rows for s, rows in level.segments.items() if sum(r.weight for r in rows)}
     prevalences = {s: Fraction(total(rows, 1), total(rows, 1) + total(rows, 0)) for s, rows in weighed.items()}
     shared = {"segment_prevalence_auc": {s: float(value) for s, value in prevalences.items()}}
@@ -217,7 +228,7 @@ def assert_gap(row: dict[str, Any], level: Level, weighted: bool) -> None:
         }
     for name, values in shared.items():
         largest = max(map(abs, values.values()), default=0.0)
-        least, most = brute_segments.auc_of_segment_values(level.segments, values, slack * max(largest, 1.0))
+        least, most = brute_segments.auc_of_segment_values(level.segments, values, 1e-12 * largest)
         assert (row[name] is None) == (least is None), (row, name)
         assert least is None or least - Fraction(1e-12) <= row[name] <= most + Fraction(1e-12), (row, name, values)
 
@@ -279,6 +290,85 @@ def test_toy(spark: SparkSession) -> None:
     assert (gap["between_auc"], gap["between_share"]) == (0.75, 0.5)
     assert gap["total_position"] == "above"
     assert [row["gap_contribution"] for row in ev.segment_summary().collect()] == [0.0625, 0.0625]
+
+
+def gap_of(spark: SparkSession, rows: Sequence[tuple[Any, ...]]) -> dict[str, Any]:
+    frame = spark.createDataFrame(rows, "seg string, y int, p double, w double")
+    (gap,) = (
+        sm.evaluate(frame, segments=["seg"], label="y", score="p", weight="w", levels="each").segment_gap().collect()
+    )
+    return gap.asDict()
+
+
+def test_values_that_differ_by_rounding_alone_are_tied(spark: SparkSession) -> None:
+    # 3 times 0.1, over 3, is not 0.1 in doubles; a third of tenths is not two sixths.
+    rows = [(name, y % 3 == 0, 0.1, 0.1) for name, size in (("a", 3), ("b", 6), ("c", 3)) for y in range(size)]
+    gap = gap_of(spark, [(name, int(y), p, w) for name, y, p, w in rows])
+    assert (gap["segment_score_auc"], gap["segment_prevalence_auc"]) == (0.5, 0.5)
+
+
+def test_scores_without_a_mean(spark: SparkSession) -> None:
+    rows = [("a", 1, math.inf, 1.0), ("a", 0, -math.inf, 1.0), ("b", 1, 0.5, 1.0), ("b", 0, 0.5, 1.0)]
+    gap = gap_of(spark, rows)
+    assert (gap["segment_score_auc"], gap["segment_prevalence_auc"]) == (None, 0.5)
+    assert (gap["reason"], gap["total_auc"]) == ("scores without a mean", (2 + 0.5 + 1) / 4)
+    # One infinite score is a mean above all others.
+    assert gap_of(spark, [("a", 1, math.inf, 1.0), *rows[2:]])["segment_score_auc"] == (1 + 0.5) / 2
+
+
+def test_one_far_segment_does_not_spoil_the_ranking_of_the_others(spark: SparkSession) -> None:
+    rows = [(f"s{i}", y, i / 100, 1.0) for i in range(100) for y in (0, 1) if y or i % 2]
+    expected = [(p, y) for _, y, p, _ in rows]
+    pairs = [(p > n) + (p == n) / 2 for p, y in expected for n, z in expected if y and not z]
+    pairs += [1.0] * sum(not y for _, y in expected)
+    gap = gap_of(spark, [*rows, ("far", 1, 1e9, 1.0)])
+    assert gap["segment_score_auc"] == pytest.approx(sum(pairs) / len(pairs), rel=0, abs=1e-12)
+
+
+@pytest.mark.parametrize("as_rows", [False, True], ids=["offsets by broadcast", "offsets as rows"])
+@pytest.mark.parametrize("weighted", [False, True], ids=["unweighted", "weighted"])
+def test_pooling_of_crossed_segments(spark: SparkSession, weighted: bool, as_rows: bool) -> None:
+    """One tuple is crowded and the other is not, at some levels and not at others; keys are dates, integers, nulls."""
+    r = random.Random(5)
+    days = (None, *(date(2026, 11, day) for day in range(1, 7)))
+    rows = [
+        (by, r.choice(days[: 2 if by == "few" else 7]), r.choice((None, 1, -1)), r.randint(0, 1), r.randint(0, 9) / 8)
+        for by in ("few", "many")
+        for _ in range(60)
+    ]
+    weighed = [(*row, 10.0 ** r.randint(-6, 6)) for row in rows]
+    counts = sm.score_counts(
+        spark.createDataFrame(weighed, "model string, day date, zone int, y int, p double, w double"),
+        by=["model"],
+        segments=["day", "zone"],
+        label="y",
+        score="p",
+        weight="w" if weighted else None,
+        sizing=sm.Sizing(
+            ranges=3, sample_every=1, placed_rows=1, small_task_scores=1, broadcast_offsets=1 if as_rows else 1_000_000
+        ),
+    )
+    ev = counts.evaluate(levels="cube", max_pair_segments=MOST_SEGMENTS)
+    found = {name: by_level(getattr(ev, name)().toArrow().to_pylist(), "model", "level") for name in SEGMENT_TABLES}
+    crowded = set()
+    for level in ("day", "zone", "day,zone"):
+        for model in ("few", "many"):
+            members: dict[Any, list[Row]] = defaultdict(list)
+            for by, day, zone, label, score, weight in weighed:
+                if by == model:
+                    key = (day if "day" in level else None, zone if "zone" in level else None)
+                    members[key].append(Row(label, score, int(Fraction(weight) / UNIT) if weighted else 1))
+            brute = Level(members, brute_segments.pairs_in_order(members))
+            assert_summary(found["segment_summary"][model, level], brute, lambda row: (row["day"], row["zone"]))
+            (gap,) = found["segment_gap"][model, level]
+            assert_gap(gap, brute, weighted)
+            matrix = found["segment_auc"][model, level]
+            assert len(matrix) == min(len(members), MOST_SEGMENTS + 1) ** 2
+            total_auc = brute_segments.gap(members, brute.wins)["total_auc"]
+            assert_value(math.fsum(row["contribution"] for row in matrix), total_auc, (model, level))
+            if any(row["mixed"] for row in matrix):
+                crowded.add((model, level))
+    assert crowded == {("many", "day"), ("few", "day,zone"), ("many", "day,zone")}
 
 
 def test_partitions_do_not_change_a_bit(spark: SparkSession) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from sparkmetrics.kernel import Floats
 from sparkmetrics.metrics.arithmetic import Number, ratio
 from sparkmetrics.metrics.counts import Totals
+from sparkmetrics.metrics.parameters import Parameters
 from sparkmetrics.metrics.parts import Sum
 from sparkmetrics.metrics.probability import CLIP, SQUARED_ERRORS
 from sparkmetrics.metrics.registry import Metric, ScoreMaker, score_metric
@@ -75,3 +76,8 @@ TOP_K_ACCURACY = Metric(
     source="",
     averaged=False,
 )
+
+
+def top_k_metrics(parameters: Parameters) -> dict[str, int]:
+    """The names of the top-k accuracies that an evaluation asks for, with K: the whole numbers of `top_k`."""
+    return {f"{TOP_K_ACCURACY.name}_{int(k)}": int(k) for k in parameters.top_k if float(k).is_integer()}

@@ -47,12 +47,18 @@ def exact_array(integers: np.ndarray[Any, Any]) -> pa.Array:
     return pa.array(integers.astype(np.int64)).cast(pa.decimal128(38, 0))
 
 
-def exact_total(exact: str, rounded: str) -> Column:
-    """The sum of integers that workers gave exactly, as double; of the rounded ones where some were not integers."""
+def exact_sum(exact: str, rounded: str) -> Column:
+    """The sum of integers that workers gave exactly, as decimal(38,0); NULL where some were not integers."""
     from pyspark.sql import functions as F
 
-    all_exact = F.count(exact) == F.count(rounded)
-    return F.when(all_exact, F.sum(exact).cast("double")).otherwise(F.sum(rounded))
+    return F.when(F.count(exact) == F.count(rounded), F.sum(exact))
+
+
+def exact_total(exact: str, rounded: str) -> Column:
+    """`exact_sum` as double; the sum of the rounded ones where some were not integers."""
+    from pyspark.sql import functions as F
+
+    return F.coalesce(exact_sum(exact, rounded).cast("double"), F.sum(rounded))
 
 
 def twice_wins(

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from sparkmetrics import kernel
 from sparkmetrics.kernel import Floats
-from sparkmetrics.metrics.pair_parts import EXACT_TYPE, TwiceWins, exact_total, twice_wins
+from sparkmetrics.metrics.pair_parts import EXACT_TYPE, TwiceWins, exact_sum, exact_total, twice_wins
 from sparkmetrics.metrics.parts import Part, reproducible
 from sparkmetrics.metrics.steps import Steps
 
@@ -66,22 +66,18 @@ class AgainstAll(Part):
     def combine(self) -> Column:
         from pyspark.sql import functions as F
 
-        won, won_rounded, lost, lost_rounded = self.columns()
-        inside, inside_rounded = self.inside.columns()
-        sides = {"won": (won, won_rounded), "lost": (lost, lost_rounded), "inside": (inside, inside_rounded)}
-        rounded = [exact_total(*side).alias(name) for name, side in sides.items()]
-        exact = [
-            F.when(F.count(side[0]) == F.count(side[1]), F.sum(side[0])).alias(f"{name}_exact")
-            for name, side in sides.items()
-        ]
-        return F.struct(*rounded, *exact).alias(self.name)
+        own = list(self.columns())
+        sides = {"won": own[:2], "lost": own[2:], "inside": list(self.inside.columns())}
+        totals = [exact_total(*side).alias(name) for name, side in sides.items()]
+        exact = [exact_sum(*side).alias(f"{name}_exact") for name, side in sides.items()]
+        return F.struct(*totals, *exact).alias(self.name)
 
 
 @dataclass(frozen=True)
 class ScoreSum(Part):
-    """The sum of the scores of all rows, whatever their size; the same bits in any order when unweighted.
+    """The sum of the scores of all rows; the same bits in any order when unweighted, while it is below 2**1000.
 
-    An infinite score makes it infinite, or NaN where there are two of them.
+    It may be infinite, and is NaN where there are infinite scores of both signs.
     """
 
     def columns(self) -> dict[str, str]:
@@ -105,4 +101,4 @@ class ScoreSum(Part):
 
 
 LARGEST_BOUND = 2.0**1000
-"""Of a larger sum the steps that round it would be past the largest double."""
+"""Steps that round a larger sum would be past the largest double."""
