@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
-from functools import partial
+from functools import cache, partial
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -188,6 +188,7 @@ def mcc(c: Cells) -> float:
     return signed_root(Fraction(covariance**2, margins), covariance < 0) if margins else 0.0
 
 
+@cache
 def threshold_measures(c: Cells, asked: Asked) -> dict[str, Measure]:
     """The measures of confusion counts."""
     tp, fp, fn, tn = c

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
+from functools import cache
 from statistics import NormalDist
 
 from brute_force import Exact, Row, total
 
 
-def whole(rows: Iterable[Row], row: int) -> bool:
+@cache
+def whole(rows: tuple[Row, ...], row: int) -> bool:
     """Whether weights are frequencies: whole numbers of rows at each score, as doubles."""
     weights: dict[tuple[int, float], Exact] = {}
     for r in rows:
@@ -23,7 +25,8 @@ def z_of(confidence: float) -> float:
     return NormalDist().inv_cdf(0.5 + confidence / 2)
 
 
-def delong_error(rows: Sequence[Row], row: int) -> float:
+@cache
+def delong_error(rows: tuple[Row, ...], row: int) -> float:
     """DeLong's standard error of the AUC: the variance over rows of the share of the other class that is beaten."""
     variance = Fraction(0)
     for label in (1, 0):
@@ -52,6 +55,7 @@ def logit_interval(share: float, error: float, z: float) -> tuple[float, float]:
     return lower, upper
 
 
+@cache
 def wilson_interval(share: Fraction, size: Fraction, z: float) -> tuple[float, float]:
     """The proportions p with (share - p)^2 = z^2 p (1 - p) / size: the roots of a quadratic."""
     square = Fraction(z) ** 2 / size

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
+from functools import cache
 from typing import NamedTuple
 
 from brute_force import Asked, Exact, Measure, Row, distinct_scores, measured, total
@@ -116,7 +117,8 @@ def resolution(bins: Sequence[Bin]) -> Fraction:
     return sum(b.weight * (b.positive_rate - prevalence) ** 2 for b in bins) / Fraction(W)
 
 
-def probability_measures(rows: Sequence[Row], asked: Asked) -> dict[str, Measure]:
+@cache
+def probability_measures(rows: tuple[Row, ...], asked: Asked) -> dict[str, Measure]:
     """The measures of scores that are probabilities."""
     P, N = total(rows, 1), total(rows, 0)
     W = P + N

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
-from functools import partial
+from functools import cache, partial
 from itertools import pairwise
 
 from brute_force import (
@@ -132,7 +132,8 @@ def best_point(points: Iterable[Point], values: Values, sign: int) -> tuple[Exac
     return max(candidates, key=lambda candidate: sign * candidate[0])  # max keeps the first, the highest
 
 
-def ranking_measures(rows: Sequence[Row], asked: Asked) -> dict[str, Measure]:
+@cache
+def ranking_measures(rows: tuple[Row, ...], asked: Asked) -> dict[str, Measure]:
     """The measures of the order of the scores, and the best values over thresholds."""
     P, N = total(rows, 1), total(rows, 0)
     W = P + N

@@ -26,11 +26,14 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     builder = SparkSession.builder.remote("local[2]") if KIND == "connect" else SparkSession.builder.master("local[2]")
     settings = {
         "spark.driver.memory": "4g",
-        # Many small queries: the optimising compiler would cost more than it saves.
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+        # Many small queries: the optimising compiler would cost more than it saves, and so would pauses that are short.
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseParallelGC",
+        "spark.python.sql.dataFrameDebugging.enabled": "false",  # lines of Python that each expression is from
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
+        # A table of users is no constant of the plan, whose projections the driver works out once a query.
+        "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }
@@ -39,8 +42,16 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     for name, value in settings.items():
         builder = builder.config(name, value)
     created = builder.getOrCreate()
+    if KIND == "classic":
+        remember_names(created)
     yield created
     created.stop()
+
+
+def remember_names(spark: SparkSession) -> None:
+    """Names that PySpark has Java look up in every jar, each time it makes an expression: looked up once."""
+    for name in ("functions", "org.apache.spark.sql.functions", "PythonUtils", "PythonSQLUtils"):
+        setattr(spark._jvm, name, getattr(spark._jvm, name))
 
 
 @pytest.fixture

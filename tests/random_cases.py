@@ -12,6 +12,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from brute_force import INFINITY, Asked, Cells, Exact, Point, Row
 from pyspark.sql import SparkSession
 from results import TABLES, tables
@@ -85,6 +86,14 @@ def examples() -> list[Example]:
     return rows
 
 
+def grouped(table: pa.Table) -> dict[Group, list[dict[str, Any]]]:
+    """The rows of a table, by the group they are about."""
+    rows = defaultdict(list)
+    for row in table.to_pylist():
+        rows[row["case"], row["level"], row["sex"], row["zone"]].append(row)
+    return rows
+
+
 class Run(NamedTuple):
     """The cases evaluated in one way, and the rows that belong to each group."""
 
@@ -92,15 +101,17 @@ class Run(NamedTuple):
     strict: bool
     curve_points: int | None
     tables: Mapping[str, pa.Table]
-    groups: Mapping[Group, list[Row]]
+    groups: Mapping[Group, tuple[Row, ...]]
     asked: Asked
 
     def by_group(self, table: str) -> dict[Group, list[dict[str, Any]]]:
         """The rows of a table, by the group they are about."""
-        rows = defaultdict(list)
-        for row in self.tables[table].to_pylist():
-            rows[row["case"], row["level"], row["sex"], row["zone"]].append(row)
-        return rows
+        return grouped(self.tables[table])
+
+    def of_metrics(self, *names: str) -> dict[Group, list[dict[str, Any]]]:
+        """The rows of some metrics, by group."""
+        metrics = self.tables["metrics"]
+        return grouped(metrics.filter(pc.is_in(metrics["metric"], pa.array(names))))
 
     def is_count(self, value: float | Decimal | Fraction, expected: Exact, power: int = 1) -> bool:
         """Whether a weight, or a product of `power` weights, is the expected one: exactly, or to 1e-12 relative."""
@@ -184,7 +195,7 @@ def evaluated(spark: SparkSession, name: str) -> Run:
     found = tables(evaluation, wanted)
     if "calibration" in wanted:
         found["calibration of equal weight"] = evaluation.calibration("quantile").toArrow()
-    return Run(weighted, strict, curve_points, found, groups, asked)
+    return Run(weighted, strict, curve_points, found, {group: tuple(rows) for group, rows in groups.items()}, asked)
 
 
 def close(value: float, expected: Exact | float) -> bool:

@@ -31,7 +31,7 @@ def run_with_pairs(request: pytest.FixtureRequest, spark: SparkSession) -> Run:
     return evaluated(spark, request.param)
 
 
-def expected_of(run: Run, rows: Sequence[Row]) -> dict[tuple[str, float | None], Measure]:
+def expected_of(run: Run, rows: tuple[Row, ...]) -> dict[tuple[str, float | None], Measure]:
     """The measures of a group by name and threshold."""
     measures = ranking_measures(rows, run.asked) | probability_measures(rows, run.asked)
     expected: dict[tuple[str, float | None], Measure] = {(name, None): found for name, found in measures.items()}
@@ -73,7 +73,11 @@ def test_metrics(run: Run) -> None:
 
 
 def test_parts_of_the_brier_score_add_up(run: Run) -> None:
-    for metrics in run.by_group("metrics").values():
+    whole = ("brier", "brier_uncertainty", "brier_within_bin")
+    shares = (f"brier_{part}{kind}" for part in ("reliability", "resolution") for kind in ("", "_binned"))
+    found = run.of_metrics(*whole, *shares)
+    assert found.keys() == run.groups.keys()
+    for metrics in found.values():
         value = {m["metric"]: m["value"] for m in metrics}
         if value["brier"] is not None:
             parts = value["brier_reliability"] - value["brier_resolution"] + value["brier_uncertainty"]
@@ -106,7 +110,7 @@ def test_intervals(run: Run) -> None:
 Bounds = tuple[float, float]
 
 
-def auc_interval(rows: Sequence[Row], asked: Asked) -> Bounds | None:
+def auc_interval(rows: tuple[Row, ...], asked: Asked) -> Bounds | None:
     """DeLong's, of frequencies with two rows of either class."""
     P, N = brute_force.total(rows, 1), brute_force.total(rows, 0)
     if not whole(rows, asked.row) or min(P, N) < 2 * asked.row:
@@ -115,7 +119,7 @@ def auc_interval(rows: Sequence[Row], asked: Asked) -> Bounds | None:
     return logit_interval(float(auc), delong_error(rows, asked.row), z_of(asked.confidence))
 
 
-def rate_interval(rows: Sequence[Row], value: Fraction | None, size: Exact, asked: Asked) -> Bounds | None:
+def rate_interval(rows: tuple[Row, ...], value: Fraction | None, size: Exact, asked: Asked) -> Bounds | None:
     """Wilson's, of frequencies."""
     if value is None or not whole(rows, asked.row):
         return None
@@ -127,8 +131,9 @@ def test_best_values_are_reached_at_their_threshold(run: Run, name: str) -> None
     values, sign = brute_force.gap, 1
     if name != "ks":
         values, _, sign = thresholds_to_choose(run.asked)[name]
-    for group, metrics in run.by_group("metrics").items():
-        (metric,) = (m for m in metrics if m["metric"] == name)
+    found = run.of_metrics(name)
+    assert found.keys() == run.groups.keys()
+    for group, (metric,) in found.items():
         assert (metric["threshold"] is None) == (metric["value"] is None), group
         if metric["value"] is None:
             continue
@@ -242,8 +247,8 @@ def test_segment_auc(run_with_pairs: Run) -> None:
 
 def test_contributions_add_up_to_the_auc(run_with_pairs: Run) -> None:
     aucs = {
-        group[0]: next(m["value"] for m in metrics if m["metric"] == "roc_auc")
-        for group, metrics in run_with_pairs.by_group("metrics").items()
+        group[0]: metric["value"]
+        for group, (metric,) in run_with_pairs.of_metrics("roc_auc").items()
         if group[1] == "total"
     }
     contributions = defaultdict(list)
