@@ -75,7 +75,7 @@ class ColumnsSection(Section):
 class EvaluateSection(Section):
     """What to compute; the arguments of `sparkmetrics.evaluate`."""
 
-    levels: str | list[str | list[str]] | None = None
+    levels: Any = None
     thresholds: list[float] = Field(default_factory=lambda: [0.5])
     threshold_rule: Literal[">=", ">"] = ">="
     beta: list[float] = Field(default_factory=lambda: [1.0])

@@ -27,6 +27,9 @@ CURVE_COLUMNS = ("tpr", "fpr", "precision", "predicted_positive_rate", "lift")
 MOST = 100_000
 """Most points of a curve, buckets and bins: they are lists in one row."""
 
+MOST_ROWS = 10**15
+"""Most rows that a group can be asked to have: doubles count no more than 9 times that exactly."""
+
 LEAST_PAIR_SEGMENTS, MOST_PAIR_SEGMENTS = 4, 999
 """Segments that a pair matrix can be asked to name: at least those that may hold about half of the positives or of the
 negatives; at most what Spark limits windows to before it exchanges their rows."""
@@ -128,7 +131,7 @@ class Options:
             parameters=parameters,
             classes=_classes(classes),
             class_costs=_class_costs(class_costs),
-            min_group_rows=_count("min_group_rows", min_group_rows, least=0, most=None),
+            min_group_rows=_count("min_group_rows", min_group_rows, least=0, most=MOST_ROWS),
             max_pair_segments=_count(
                 "max_pair_segments", max_pair_segments, least=LEAST_PAIR_SEGMENTS, most=MOST_PAIR_SEGMENTS
             ),
@@ -274,11 +277,11 @@ def _curve_metrics(names: object, parameters: Parameters, keys: Keys) -> tuple[s
     return tuple(name for name in dict.fromkeys(chosen) if name not in CURVE_COLUMNS)
 
 
-def _count(name: str, value: object, also: str = "", least: int = 1, most: int | None = MOST) -> int:
+def _count(name: str, value: object, also: str = "", least: int = 1, most: int = MOST) -> int:
     """A whole number from `least` to `most`."""
     if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
         raise ConfigError(f"{name} must be a whole number of at least {least}{also}, found {value!r}.")
-    if most is not None and int(value) > most:
+    if int(value) > most:
         raise ConfigError(f"{name} must be at most {most:,}, found {value!r}.")
     return int(value)
 

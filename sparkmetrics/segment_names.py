@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
+from pyspark.sql.types import BinaryType, DataType, TimestampType
 
 from sparkmetrics.columns import Keys
 from sparkmetrics.levels import Level
@@ -25,14 +26,20 @@ def segment_name(keys: Keys, levels: Sequence[Level], names: Sequence[str], colu
     """
     text = F.lit(None).cast("string")
     for level, name in zip(levels, names, strict=True):
-        parts = (F.concat(F.lit(f"{keys.segments[i]}="), _value_text(F.col(columns[i]))) for i in level)
+        kinds = keys.types[len(keys.by) :]
+        parts = (F.concat(F.lit(f"{keys.segments[i]}="), _value_text(F.col(columns[i]), kinds[i])) for i in level)
         text = F.when(F.col("level") == name, F.concat_ws(", ", *parts)).otherwise(text)
     return text
 
 
-def _value_text(value: Column) -> Column:
-    """A segment value as text; JSON-quoted where it reads NULL or (other), or holds a comma, = or a quote."""
+def _value_text(value: Column, kind: DataType) -> Column:
+    """A segment value as text, JSON-quoted where it reads NULL or (other), or holds a comma, = or a quote."""
     text = value.cast("string")
+    if isinstance(kind, BinaryType):
+        text = F.concat(F.lit("0x"), F.lower(F.hex(value)))
+    if isinstance(kind, TimestampType):
+        # The hour that is there twice when summer ends.
+        text = F.concat(text, F.date_format(value, "XXX"))
     misread = text.isin("NULL", OTHER) | text.rlike('[,="]')
     quoted = F.to_json(F.array(text))
     inner = quoted.substr(F.lit(2), F.length(quoted) - 2)

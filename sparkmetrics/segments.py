@@ -57,7 +57,7 @@ def segment_sides(groups: DataFrame, keys: Keys, names: Sequence[str], sums: Sum
     Keys, `level`, `rows`, `positives`, `negatives`, `sum_of_scores`; `outside_positives`, `outside_negatives`; twice
     the pairs in order `inside` the segment, `bnsp` (its positives, negatives outside), `bpsn` (positives outside, its
     negatives) and `rest` (both outside); and of the level `all_rows`, `all_positives`, `all_negatives`, `all_wins`, and
-    `within_wins`, `within_pairs`: those inside segments.
+    `within_wins`, `within_pairs` and `has_within`: those inside segments, and whether there are any.
     """
     level = [*keys.by_columns, "level"]
     against = F.col(AGAINST_ALL.name)
@@ -77,12 +77,14 @@ def segment_sides(groups: DataFrame, keys: Keys, names: Sequence[str], sums: Sum
         F.sum("lost").alias("all_wins"),
         F.sum("inside").alias("within_wins"),
         F.sum(sums.product("positives", "negatives")).alias("within_pairs"),
+        # Where a product of tiny weights is 0, pairs are there all the same.
+        F.max((F.col("positives") > 0) & (F.col("negatives") > 0)).alias("has_within"),
     )
     won, lost, inside = F.col("won"), F.col("lost"), F.col("inside")
     return join_on(segments, totals, level).select(
         *group_columns(keys),
         *("rows", "positives", "negatives", SCORE_SUM.name, "inside"),
-        *("all_rows", "all_positives", "all_negatives", "all_wins", "within_wins", "within_pairs"),
+        *("all_rows", "all_positives", "all_negatives", "all_wins", "within_wins", "within_pairs", "has_within"),
         (F.col("all_positives") - F.col("positives")).alias("outside_positives"),
         (F.col("all_negatives") - F.col("negatives")).alias("outside_negatives"),
         (won - inside).alias("bnsp"),
@@ -142,13 +144,14 @@ def summary_table(sides: DataFrame, keys: Keys, small: SmallGroups) -> DataFrame
     P, N, P_out, N_out = (F.col(n) for n in ("positives", "negatives", "outside_positives", "outside_negatives"))
     inside, bpsn, bnsp, rest = (F.col(name).cast("double") for name in ("inside", "bpsn", "bnsp", "rest"))
     all_pairs = F.col("all_positives") * F.col("all_negatives")
+    few_outside = F.col("all_rows") - F.col("rows") < small.least
     crossing = (bnsp + bpsn) / 2.0 - within_auc() * (P * N_out + N * P_out)
     values = {
         "prevalence": ratio(P, P + N),
         "subgroup_auc": defined_auc(inside, P * N),
-        "bpsn_auc": defined_auc(bpsn, P_out * N),
-        "bnsp_auc": defined_auc(bnsp, P * N_out),
-        "leave_one_out_auc": defined_auc(rest, P_out * N_out),
+        "bpsn_auc": F.when(~few_outside, defined_auc(bpsn, P_out * N)),
+        "bnsp_auc": F.when(~few_outside, defined_auc(bnsp, P * N_out)),
+        "leave_one_out_auc": F.when(~few_outside, defined_auc(rest, P_out * N_out)),
         "gap_contribution": defined_auc(crossing, all_pairs),
     }
     causes = {
@@ -156,7 +159,10 @@ def summary_table(sides: DataFrame, keys: Keys, small: SmallGroups) -> DataFrame
         reason("negatives"): N == 0,
         "no positives outside": P_out == 0,
         "no negatives outside": N_out == 0,
-        NO_PAIRS_INSIDE: F.col("within_pairs") == 0,
+        NO_PAIRS_INSIDE: ~F.col("has_within"),
+        f"{small.reason} outside": few_outside,
+        TOO_SMALL: ((P > 0) & (N > 0) & values["subgroup_auc"].isNull())
+        | (F.col("has_within") & within_auc().isNull()),
     }
     table = sides.select(
         *group_columns(keys),
@@ -191,7 +197,8 @@ def gap_table(sides: DataFrame, keys: Keys, sums: Sums, small: SmallGroups) -> D
     weight, positives = (F.when(auc.isNotNull(), side) for side in (P + N, P))
     found = shown.groupBy(*level).agg(
         *(F.max(name).alias(name) for name in ("all_rows", "all_positives", "all_negatives")),
-        *(F.max(name).alias(name) for name in ("all_wins", "within_wins", "within_pairs")),
+        *(F.max(name).alias(name) for name in ("all_wins", "within_wins", "within_pairs", "has_within")),
+        F.max((P > 0) & (F.col("outside_negatives") > 0)).alias("has_between"),
         F.sum("bnsp").cast("double").alias("between_wins"),
         F.sum(sums.product(P, "outside_negatives")).cast("double").alias("between_pairs"),
         F.min(auc).alias("smallest_auc"),
@@ -206,16 +213,18 @@ def gap_table(sides: DataFrame, keys: Keys, sums: Sums, small: SmallGroups) -> D
     )
     all_pairs = F.col("all_positives") * F.col("all_negatives")
     within_pairs = F.col("within_pairs").cast("double")
+    total = defined_auc(F.col("all_wins").cast("double"), all_pairs)
+    between = defined_auc(F.col("between_wins"), F.col("between_pairs"))
     causes = {
         reason("positives"): F.col("all_positives") == 0,
         reason("negatives"): F.col("all_negatives") == 0,
-        NO_PAIRS_INSIDE: within_pairs == 0,
-        "no pairs between segments": F.col("between_pairs") == 0,
+        NO_PAIRS_INSIDE: ~F.col("has_within"),
+        "no pairs between segments": ~F.col("has_between"),
         f"{small.reason} in every segment with an AUC": (F.col("hidden_segments") > 0)
         & (F.col("defined_segments") == 0),
         "scores without a mean": F.col("without_mean"),
+        TOO_SMALL: (F.col("has_within") & within_auc().isNull()) | (F.col("has_between") & between.isNull()),
     }
-    total = defined_auc(F.col("all_wins").cast("double"), all_pairs)
     table = join_on(found, _value_aucs(sides, keys, sums), level, "left").select(
         *level,
         F.col("all_rows").alias("rows"),
@@ -225,7 +234,7 @@ def gap_table(sides: DataFrame, keys: Keys, sums: Sums, small: SmallGroups) -> D
         total.alias("total_auc"),
         within_auc().alias("within_auc"),
         ratio(within_pairs, all_pairs).alias("within_share"),
-        defined_auc(F.col("between_wins"), F.col("between_pairs")).alias("between_auc"),
+        between.alias("between_auc"),
         ratio(F.col("between_pairs"), all_pairs).alias("between_share"),
         *("smallest_auc", "largest_auc", "mean_auc", "gauc", "gauc_positives"),
         _position(total, sums).alias("total_position"),

@@ -18,7 +18,9 @@ import pytest
 from brute_force import Exact, Row, total
 from brute_segments import Pairs, Segments
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 from results import assert_same_bits, tables
+from settings import session_settings
 
 import sparkmetrics as sm
 
@@ -314,6 +316,29 @@ def test_scores_without_a_mean(spark: SparkSession) -> None:
     assert (gap["reason"], gap["total_auc"]) == ("scores without a mean", (2 + 0.5 + 1) / 4)
     # One infinite score is a mean above all others.
     assert gap_of(spark, [("a", 1, math.inf, 1.0), *rows[2:]])["segment_score_auc"] == (1 + 0.5) / 2
+
+
+def test_weights_too_small_to_multiply(spark: SparkSession) -> None:
+    rows = [("a", 1, 0.9), ("a", 0, 0.1), ("b", 1, 0.8), ("b", 0, 0.7)]
+    frame = spark.createDataFrame([(*row, 1e-200) for row in rows], "seg string, y int, p double, w double")
+    ev = sm.evaluate(frame, segments=["seg"], label="y", score="p", weight="w", levels="each")
+    (gap,) = ev.segment_gap().collect()
+    assert (gap["total_auc"], gap["within_auc"], gap["reason"]) == (None, None, "weights too small to multiply")
+    for row in ev.segment_summary().collect():
+        assert (row["prevalence"], row["subgroup_auc"], row["reason"]) == (0.5, None, "weights too small to multiply")
+
+
+def test_names_tell_segments_apart(spark: SparkSession) -> None:
+    """Bytes that are no text, and the hour that is there twice when summer ends."""
+    rows = [(b"\xff", "2026-10-25 00:30:00", 1, 0.5), (b"\xfe", "2026-10-25 01:30:00", 0, 0.5)]
+    frame = spark.createDataFrame(rows, "raw binary, at string, y int, p double")
+    frame = frame.withColumn("at", F.to_timestamp(F.concat("at", F.lit(" UTC")), "yyyy-MM-dd HH:mm:ss VV"))
+    with session_settings(spark, {"spark.sql.session.timeZone": "Europe/Berlin"}):
+        ev = sm.evaluate(frame, segments=["raw", "at"], label="y", score="p", levels="each")
+        names = {row["positive_segment"] for row in ev.segment_auc().collect()}
+    assert names == {
+        *("raw=0xff", "raw=0xfe", "at=2026-10-25 02:30:00+02:00", "at=2026-10-25 02:30:00+01:00"),
+    }
 
 
 def test_one_far_segment_does_not_spoil_the_ranking_of_the_others(spark: SparkSession) -> None:

@@ -121,3 +121,11 @@ def test_a_total_that_is_too_small_has_no_gap(spark: SparkSession) -> None:
     (gap,) = ev.segment_gap().collect()
     assert (gap["total_auc"], gap["total_position"], gap["reason"]) == (None, None, "fewer than 5 rows")
     assert gap["rows"] == 4
+
+
+def test_what_is_against_a_few_rows_outside_is_hidden_too(found: dict[str, Any]) -> None:
+    (row,) = (row for row in found["large"]["segment_summary"] if row["seg"] == "big")
+    (before,) = (row for row in found["all"]["segment_summary"] if row["seg"] == "big")
+    assert (row["subgroup_auc"], row["gap_contribution"]) == (before["subgroup_auc"], before["gap_contribution"])
+    assert {row[name] for name in ("bpsn_auc", "bnsp_auc", "leave_one_out_auc")} == {None}
+    assert row["reason"] == "fewer than 4 rows outside"
