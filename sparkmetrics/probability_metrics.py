@@ -100,14 +100,15 @@ def probability_metrics(found: DataFrame, task: ProbabilityTask) -> DataFrame:
     of_classes = _renamed(combined, task)
     together = combined.where(F.col("level").isin(list(task.names))).withColumn("rows", F.col("rows") / classes)
     class_rows = _rows(of_classes, task.averaged, task).withColumn("class", F.col(column))
-    micro = _rows(together, task.averaged, task).withColumn("average", F.lit("micro"))
+    is_micro = F.col("metric").isin([metric.name for metric in task.averaged])
     # A row's scores are not independent of one another, which DeLong's interval takes them to be.
-    micro = micro.withColumns(_nothing("lower", "upper"))
-    whole = _rows(together, task.pooled, task)
+    whole = _rows(together, [*task.averaged, *task.pooled], task).withColumns(
+        {"average": F.when(is_micro, F.lit("micro")), **_nothing("lower", "upper")}
+    )
     against = _renamed(found.where(F.col("kind") == VERSUS), task)
     tables = [
         class_rows,
-        *(_without_counts(frame) for frame in (micro, whole, _averages(class_rows, keys))),
+        *(_without_counts(frame) for frame in (whole, _averages(class_rows, keys))),
         _one_vs_one(against, of_classes, keys, column),
         *_top_k(task),
     ]

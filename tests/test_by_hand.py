@@ -49,23 +49,36 @@ def test_a_high_auc_of_rare_positives_hides_a_low_average_precision(spark: Spark
     assert found["precision_at_50100"] == 100 / 50_100
 
 
-@pytest.mark.parametrize(("tp", "fp", "fn", "tn"), [(3e9, 3e9, 3e9, 3e9), (6e9, 3e9, 3e9, 6e9), (4e9, 1e9, 2e9, 9e9)])
-def test_cells_of_billions(spark: SparkSession, tp: float, fp: float, fn: float, tn: float) -> None:
-    rows = [(1, 0.9, tp), (0, 0.9, fp), (1, 0.1, fn), (0, 0.1, tn)]
-    found = values_of(sm.evaluate(spark.createDataFrame(rows, COLUMNS), label="label", score="score", weight="weight"))
-    small = Cells(*(Fraction(count) for count in (tp, fp, fn, tn)))
-    P, N, W, called, left = (
-        *(small.positives, small.negatives, small.weight),
-        *(small.predicted_positives, small.predicted_negatives),
-    )
-    kappa = 1 - (small.fp + small.fn) * W / (called * N + left * P)
-    margins = called * left * P * N
-    mcc = float(small.tp * small.tn - small.fp * small.fn) / float(margins) ** 0.5
-    auc = (2 * small.tp * small.tn + small.tp * small.fp + small.fn * small.tn) / (2 * P * N)
-    wanted = {"cohen_kappa": kappa, "mcc": mcc, "roc_auc": auc, "dor": small.tp * small.tn / (small.fp * small.fn)}
-    assert {name: found[name] for name in wanted} == pytest.approx({k: float(v) for k, v in wanted.items()}, abs=1e-12)
-    if tp == fp == fn == tn:
-        assert (found["cohen_kappa"], found["mcc"], found["roc_auc"]) == (0.0, 0.0, 0.5)
+BILLIONS = [(3e9, 3e9, 3e9, 3e9), (6e9, 3e9, 3e9, 6e9), (4e9, 1e9, 2e9, 9e9)]
+"""tp, fp, fn, tn."""
+
+
+def test_cells_of_billions(spark: SparkSession) -> None:
+    rows = [
+        (case, *row)
+        for case, (tp, fp, fn, tn) in enumerate(BILLIONS)
+        for row in ((1, 0.9, tp), (0, 0.9, fp), (1, 0.1, fn), (0, 0.1, tn))
+    ]
+    frame = spark.createDataFrame(rows, f"case int, {COLUMNS}")
+    metrics = sm.evaluate(frame, by=["case"], label="label", score="score", weight="weight").metrics()
+    found: list[dict[str, Any]] = [{} for _ in BILLIONS]
+    for row in metrics.collect():
+        found[row["case"]][row["metric"]] = row["value"]
+    for values, counts in zip(found, BILLIONS, strict=True):
+        small = Cells(*map(Fraction, counts))
+        P, N, W, called, left = (
+            *(small.positives, small.negatives, small.weight),
+            *(small.predicted_positives, small.predicted_negatives),
+        )
+        kappa = 1 - (small.fp + small.fn) * W / (called * N + left * P)
+        margins = called * left * P * N
+        mcc = float(small.tp * small.tn - small.fp * small.fn) / float(margins) ** 0.5
+        auc = (2 * small.tp * small.tn + small.tp * small.fp + small.fn * small.tn) / (2 * P * N)
+        wanted = {"cohen_kappa": kappa, "mcc": mcc, "roc_auc": auc, "dor": small.tp * small.tn / (small.fp * small.fn)}
+        assert {name: values[name] for name in wanted} == pytest.approx(
+            {name: float(value) for name, value in wanted.items()}, abs=1e-12
+        )
+    assert [found[0][name] for name in ("cohen_kappa", "mcc", "roc_auc")] == [0.0, 0.0, 0.5]
 
 
 def test_one_positive_in_billions_keeps_its_digits(spark: SparkSession) -> None:

@@ -160,18 +160,18 @@ def test_read_results_refuses_a_table_that_its_run_did_not_write(
         sm.read_results(spark, results, "metrics", "2026-11-28")
 
 
-def test_only_the_total_needs_no_pair_table(spark: SparkSession, job: Job, tmp_path: Path) -> None:
-    code, _ = job(evaluate={"levels": [[]]}, output={"path": str(tmp_path / "results"), "save_counts": False})
-    assert code == 0
-    run = spark.read.parquet(f"{tmp_path}/results/runs").toPandas().iloc[0]
-    assert set(dict(run.tables)) == {"metrics", "confusion", "curves", "gains", "calibration"}
-
-
-def test_dropped_rows_are_counted_by_reason(spark: SparkSession, job: Job, tmp_path: Path) -> None:
-    code, _ = job(predictions={"filter": "day >= '2026-11-28'"}, evaluate={"invalid_rows": "drop"})
+def test_dropped_rows_are_counted_by_reason_and_only_the_total_needs_no_pair_table(
+    spark: SparkSession, job: Job, tmp_path: Path
+) -> None:
+    code, _ = job(
+        predictions={"filter": "day >= '2026-11-28'"},
+        evaluate={"invalid_rows": "drop", "levels": [[]]},
+        output={"save_counts": False},
+    )
     assert code == 0
     run = spark.read.parquet(f"{tmp_path}/results/runs").toPandas().iloc[0]
     assert (run.rows_read, run.rows_used, dict(run.rows_dropped)) == (5, 4, {"null score": 1})
+    assert set(dict(run.tables)) == {"metrics", "confusion", "curves", "gains", "calibration"}
 
 
 def test_predicted_classes_and_probabilities(spark: SparkSession, job: Job, tmp_path: Path) -> None:
