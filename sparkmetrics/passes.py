@@ -116,10 +116,15 @@ class Passes:
         return self.combined(self.parts).persist(StorageLevel.MEMORY_AND_DISK)
 
     @cached_property
+    def segments(self) -> DataFrame:
+        """One row a group with what tells it from the total; persisted, since it meets the sums of its level."""
+        return self.combined(SEGMENT_PARTS).persist(StorageLevel.MEMORY_AND_DISK)
+
+    @cached_property
     def sides(self) -> DataFrame:
         """Segments beside what lies outside them; persisted, since tables are made of it several times over."""
         keys, weighted = self.counts.keys, self.counts.weighted
-        sides = segment_sides(self.combined(SEGMENT_PARTS), keys, self.pair_levels.names, Sums(weighted))
+        sides = segment_sides(self.segments, keys, self.pair_levels.names, Sums(weighted))
         if weighted:
             sides = without_differences(sides, self.pair_wins, keys)
         return sides.persist(StorageLevel.MEMORY_AND_DISK)
@@ -154,7 +159,7 @@ class Passes:
         """Frees what the cluster keeps of passes."""
         if self._shared is not None:
             self._shared[1].unpersist()
-        for name in ("groups", "sides", "pair_wins", "largest"):
+        for name in ("groups", "segments", "sides", "pair_wins", "largest"):
             if name in self.__dict__:
                 self.__dict__[name].unpersist()
 
