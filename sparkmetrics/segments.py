@@ -15,7 +15,7 @@ from sparkmetrics.columns import Keys
 from sparkmetrics.exact_sums import Sums, sum_in_any_order
 from sparkmetrics.joins import join_on
 from sparkmetrics.levels import group_columns
-from sparkmetrics.metrics.arithmetic import ratio
+from sparkmetrics.metrics.arithmetic import clip, ratio
 from sparkmetrics.metrics.pair_parts import TOO_SMALL, defined_auc
 from sparkmetrics.metrics.ranking import U2
 from sparkmetrics.metrics.registry import reason
@@ -149,9 +149,9 @@ def summary_table(sides: DataFrame, keys: Keys, small: SmallGroups) -> DataFrame
     values = {
         "prevalence": ratio(P, P + N),
         "subgroup_auc": defined_auc(inside, P * N),
-        "bpsn_auc": F.when(~few_outside, defined_auc(bpsn, P_out * N)),
-        "bnsp_auc": F.when(~few_outside, defined_auc(bnsp, P * N_out)),
-        "leave_one_out_auc": F.when(~few_outside, defined_auc(rest, P_out * N_out)),
+        "bpsn_auc": F.when(~few_outside, _auc_outside(bpsn, P_out * N)),
+        "bnsp_auc": F.when(~few_outside, _auc_outside(bnsp, P * N_out)),
+        "leave_one_out_auc": F.when(~few_outside, _auc_outside(rest, P_out * N_out)),
         "gap_contribution": defined_auc(crossing, all_pairs),
     }
     causes = {
@@ -179,6 +179,12 @@ GAP_VALUES = (
     *("smallest_auc", "largest_auc", "mean_auc", "gauc", "gauc_positives", "total_position"),
     *("segment_score_auc", "segment_prevalence_auc"),
 )
+
+
+def _auc_outside(wins: Column, pairs: Column) -> Column:
+    """The AUC of pairs that are a difference of sums: rounding of weights takes it no further than 0 and 1."""
+    auc: Column = clip(defined_auc(wins, pairs), 0.0, 1.0)
+    return auc
 
 
 def within_auc() -> Column:
@@ -214,7 +220,7 @@ def gap_table(sides: DataFrame, keys: Keys, sums: Sums, small: SmallGroups) -> D
     all_pairs = F.col("all_positives") * F.col("all_negatives")
     within_pairs = F.col("within_pairs").cast("double")
     total = defined_auc(F.col("all_wins").cast("double"), all_pairs)
-    between = defined_auc(F.col("between_wins"), F.col("between_pairs"))
+    between = _auc_outside(F.col("between_wins"), F.col("between_pairs"))
     causes = {
         reason("positives"): F.col("all_positives") == 0,
         reason("negatives"): F.col("all_negatives") == 0,
