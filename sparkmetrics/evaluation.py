@@ -245,9 +245,10 @@ class Evaluation:
         ------
         ConfigError : no scores, or no level with a segment column.
         """
+        weighted = self.counts.weighted
         self._check_levels("segment_auc")
         table = pair_table(self._passes.pair_wins, self._passes.pair_levels, self._small)
-        return self._table(table, schemas.segment_auc(self.counts.weighted), False)
+        return self._table(table, schemas.segment_auc(weighted), False)
 
     def segment_summary(self) -> DataFrame:
         """What each segment is to the whole, for any number of segments.
@@ -266,8 +267,9 @@ class Evaluation:
 
         Source: Borkan et al. 2019, "Nuanced metrics for measuring unintended bias", with segments for subgroups.
         """
+        keys = self.counts.keys
         self._check_levels("segment_summary")
-        table = summary_table(self._passes.sides, self.counts.keys, self._small)
+        table = summary_table(self._passes.sides, keys, self._small)
         return self._table(table, schemas.SEGMENT_SUMMARY)
 
     def segment_gap(self) -> DataFrame:
@@ -287,8 +289,9 @@ class Evaluation:
         ------
         ConfigError : no scores, or no level with a segment column.
         """
+        counts = self.counts
         self._check_levels("segment_gap")
-        table = gap_table(self._passes.sides, self.counts.keys, Sums(self.counts.weighted), self._small)
+        table = gap_table(self._passes.sides, counts.keys, Sums(counts.weighted), self._small)
         return self._table(table, schemas.SEGMENT_GAP, False)
 
     def segment_disparity(self) -> DataFrame:

@@ -69,31 +69,35 @@ def chosen_levels(keys: Keys, levels: object) -> tuple[Level, ...]:
             f"levels: a cube of {count} segment columns has {2**count:,} levels, and {MOST_LEVELS:,} are the most. "
             "Name the levels that you need."
         )
-    chosen = tuple(dict.fromkeys(level for item in asked for level in _levels_of(keys, item, levels)))
-    if len(chosen) > MOST_LEVELS:
-        raise ConfigError(f"levels: at most {MOST_LEVELS:,} levels, found {len(chosen):,}.")
-    return chosen
-
-
-def _levels_of(keys: Keys, item: object, levels: object) -> list[Level]:
-    """What one element of a list of levels stands for."""
-    if isinstance(item, str):
-        if item in SHORTHANDS:
-            if item in keys.segments:
-                raise ConfigError(
-                    f"levels: {item!r} is a shorthand and also a segment column. Write [{item!r}] for the column."
-                )
-            return SHORTHANDS[item](len(keys.segments))
-        item = [item]
-    if not isinstance(item, Collection) or not all(isinstance(name, str) for name in item):
-        raise _not_levels(levels)
-    unknown = [name for name in item if name not in keys.segments]
+    named = [_shorthand_or_names(keys, item, levels) for item in asked]
+    unknown = [name for item in named if not isinstance(item, str) for name in item if name not in keys.segments]
     if unknown:
         raise ConfigError(
-            f"levels: {listed(unknown)} is not a segment column. These are: {listed(keys.segments)}; "
-            f"shorthands: {listed(SHORTHANDS)}."
+            f"levels: {listed(unknown)} is not a segment column. These are: {listed(keys.segments)}. "
+            f"Shorthands are: {listed(SHORTHANDS)}."
         )
-    return [tuple(sorted({keys.segments.index(name) for name in item}))]
+    chosen: dict[Level, None] = {}
+    for item in named:
+        of_item = (
+            SHORTHANDS[item](count) if isinstance(item, str) else [tuple(sorted(map(keys.segments.index, {*item})))]
+        )
+        chosen |= dict.fromkeys(of_item)
+    if len(chosen) > MOST_LEVELS:
+        raise ConfigError(f"levels: at most {MOST_LEVELS:,} levels, found {len(chosen):,}.")
+    return tuple(chosen)
+
+
+def _shorthand_or_names(keys: Keys, item: object, levels: object) -> str | list[str]:
+    """An element of a list of levels: a shorthand as it is, anything else as a list of columns."""
+    if isinstance(item, str):
+        if item in SHORTHANDS and item in keys.segments:
+            raise ConfigError(
+                f"levels: {item!r} is a shorthand and also a segment column. Write [{item!r}] for the column."
+            )
+        return item if item in SHORTHANDS else [item]
+    if not isinstance(item, Collection) or not all(isinstance(name, str) for name in item):
+        raise _not_levels(levels)
+    return list(item)
 
 
 def _not_levels(levels: object) -> ConfigError:

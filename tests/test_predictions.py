@@ -678,6 +678,12 @@ RESULT_NAMES = [
     *("level", "run_id", "run_date", "range", "metric", "average", "class", "threshold", "value", "lower", "upper"),
     *("reason", "rows", "positives", "negatives", "tp", "fp", "fn", "tn", "point", "tpr", "fpr", "precision", "lift"),
     *("predicted_positive_rate", "positive_segment", "negative_segment", "pairs", "wins2", "auc", "pair_share"),
+    *("mirror_auc", "auc_difference", "mixed", "prevalence", "subgroup_auc", "bpsn_auc", "bnsp_auc"),
+    *("leave_one_out_auc", "gap_contribution", "segments", "defined_segments", "total_auc", "within_auc"),
+    *("within_share", "between_auc", "between_share", "smallest_auc", "largest_auc", "mean_auc", "gauc"),
+    *("gauc_positives", "total_position", "segment_score_auc", "segment_prevalence_auc", "macro_mean"),
+    *("best_segment", "best_value", "best_lower", "best_upper", "worst_segment", "worst_value", "worst_lower"),
+    *("worst_upper", "difference", "ratio"),
     *("contribution", "score", "pos", "neg", "label", "prediction", "count"),
     *("bucket", "positive_rate", "cumulative_positives", "cumulative_gain", "cumulative_lift"),
     *("bin", "bin_lower", "bin_upper", "mean_score"),
@@ -764,8 +770,8 @@ def test_columns_of_one_name(spark: SparkSession) -> None:
 @pytest.mark.parametrize(
     ("option", "message"),
     [
-        ({"levels": "sex"}, "levels must be lists of segment columns, .* found 'sex'"),
-        ({"levels": ["sex"]}, "levels must be lists of segment columns, .* found .'sex'"),
+        ({"levels": 1}, "levels must be lists of segment columns, .* found 1"),
+        ({"levels": [["sex", 1]]}, "levels must be lists of segment columns, .* found ..'sex', 1"),
         ({"levels": [["sex", "nope"], ["nor"]]}, "levels: 'nope', 'nor' is not a segment column. These are: 'sex'"),
         ({"levels": []}, "levels is empty"),
         ({"thresholds": 0.5}, "thresholds must be a list of numbers, .* found 0.5"),
