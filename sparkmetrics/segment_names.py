@@ -38,8 +38,9 @@ def _value_text(value: Column, kind: DataType) -> Column:
     if isinstance(kind, BinaryType):
         text = F.concat(F.lit("0x"), F.lower(F.hex(value)))
     if isinstance(kind, TimestampType):
-        # The hour that is there twice when summer ends.
-        text = F.concat(text, F.date_format(value, "XXX"))
+        # The hour that is there twice when summer ends: its second time has the offset.
+        again = F.concat(text, F.date_format(value, "XXX"))
+        text = F.when(text.cast("timestamp") == value, text).otherwise(again)
     misread = text.isin("NULL", OTHER) | text.rlike('[,="]')
     quoted = F.to_json(F.array(text))
     inner = quoted.substr(F.lit(2), F.length(quoted) - 2)
