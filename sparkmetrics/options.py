@@ -30,9 +30,9 @@ MOST = 100_000
 MOST_ROWS = 10**15
 """Most rows that a group can be asked to have: doubles count no more than 9 times that exactly."""
 
-LEAST_PAIR_SEGMENTS, MOST_PAIR_SEGMENTS = 4, 999
-"""Segments that a pair matrix can be asked to name: at least those that may hold about half of the positives or of the
-negatives; at most what Spark limits windows to before it exchanges their rows."""
+LEAST_PAIR_SEGMENTS, MOST_PAIR_SEGMENTS = 2, 999
+"""Segments that a pair matrix can be asked to name: at least those that may hold more than half of the positives or of
+the negatives; at most what Spark limits windows to before it exchanges their rows."""
 
 MOST_CONFIDENCE = 1.0 - 1e-9
 """Beyond it a double has lost the digits that the quantile needs."""

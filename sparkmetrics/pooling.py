@@ -18,6 +18,7 @@ from sparkmetrics.columns import Keys
 from sparkmetrics.joins import join_on
 from sparkmetrics.kernel import Booleans, Floats, Integers
 from sparkmetrics.levels import Level, at_levels
+from sparkmetrics.metrics.arithmetic import ratio
 
 DOMINANT = 0.49
 """A segment with a larger share of the positives or of the negatives is named whatever its rows. (Half, less what sums
@@ -50,8 +51,9 @@ def largest_segments(
         classes = WEIGHTS[1:]
         totals = sizes.groupBy(*level).agg(*(F.sum(name).alias(f"all_{name}") for name in classes))
         sizes = join_on(sizes, totals, level)
-        shares = [F.col(name) > DOMINANT * F.col(f"all_{name}") for name in classes]
-        order.insert(0, F.desc(shares[0] | shares[1]))
+        share = F.greatest(*(ratio(F.col(name), F.col(f"all_{name}")) for name in classes))
+        sizes = sizes.withColumn("dominance", F.when(share > DOMINANT, share))
+        order.insert(0, F.desc("dominance"))
     # Spark keeps the first rows of each window before it exchanges them, so no task gets all segments of a level.
     group = Window.partitionBy(*level)
     first = sizes.withColumn("place", F.row_number().over(group.orderBy(*order))).where(F.col("place") <= most + 1)
