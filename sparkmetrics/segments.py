@@ -133,7 +133,12 @@ def without_differences(sides: DataFrame, pairs: DataFrame, keys: Keys) -> DataF
     added = (
         join_on(pairs, dominant, level)
         .groupBy(*level, *(F.col(f"own_{name}").alias(name) for name in keys.segment_columns))
-        .agg(*(F.sum(F.when(where, F.col(of)).otherwise(0.0)).alias(f"added_{n}") for n, (where, of) in sums.items()))
+        .agg(
+            *(F.sum(F.when(where, F.col(of)).otherwise(0.0)).alias(f"added_{n}") for n, (where, of) in sums.items()),
+            F.max(wins).alias("named"),
+        )
+        .where("named")
+        .drop("named")
     )
     joined = join_on(sides, added, group, "left")
     return joined.withColumns({name: F.coalesce(f"added_{name}", name) for name in OUTSIDE})

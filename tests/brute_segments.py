@@ -5,6 +5,7 @@ Knows nothing of the library. Slow, meant for levels of a few hundred rows.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Mapping, Sequence
 from fractions import Fraction
 from itertools import product
@@ -100,19 +101,18 @@ def gap(segments: Segments, wins: Pairs, slack: Exact = 0) -> dict[str, Any]:
     }
 
 
-def auc_of_segment_values(segments: Segments, values: Mapping[Any, float], slack: float = 0.0) -> tuple[Any, Any]:
-    """The AUC of the rows if each had its segment's value for a score; least and most, where values within `slack` may
-    be in either order. None for a segment without weight, which has no row that counts."""
+def auc_of_segment_values(segments: Segments, values: Mapping[Any, float]) -> Fraction | None:
+    """The AUC of the rows if each had its segment's value for a score; values that differ by rounding alone are tied.
+
+    A segment without a value has no row that counts.
+    """
     weights = {s: (total(rows, 1), total(rows, 0)) for s, rows in segments.items() if s in values}
     all_pairs = sum(p for p, _ in weights.values()) * sum(n for _, n in weights.values())
-    least = most = 0
+    wins: Exact = 0
     for i, j in product(weights, weights):
         pairs = weights[i][0] * weights[j][1]
-        apart = abs(values[i] - values[j]) > slack
-        if i == j or (values[i] == values[j] and not slack):
-            least, most = least + pairs, most + pairs
-        elif not apart:
-            most += 2 * pairs
+        if math.isclose(values[i], values[j], rel_tol=1e-14):
+            wins += pairs
         elif values[i] > values[j]:
-            least, most = least + 2 * pairs, most + 2 * pairs
-    return auc(least, all_pairs), auc(most, all_pairs)
+            wins += 2 * pairs
+    return auc(wins, all_pairs)
