@@ -40,8 +40,8 @@ STRATEGIES = ("uniform", "quantile")
 class Evaluation:
     """Exact measures of every group at every level, as lazy DataFrames.
 
-    With `min_group_rows`, every table has a column `reason`, and the values of groups of fewer rows are NULL; in tables of
-    several rows a group such a group has one row.
+    With `min_group_rows`, every table has a column `reason`, and the values of groups of fewer rows are NULL; in tables
+    of several rows a group such a group has one row.
 
     Attributes
     ----------

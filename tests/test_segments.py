@@ -300,10 +300,13 @@ def gap_of(spark: SparkSession, rows: Sequence[tuple[Any, ...]]) -> dict[str, An
 
 
 def test_values_that_differ_by_rounding_alone_are_tied(spark: SparkSession) -> None:
-    # 3 times 0.1, over 3, is not 0.1 in doubles; a third of tenths is not two sixths.
-    rows = [(name, y % 3 == 0, 0.1, 0.1) for name, size in (("a", 3), ("b", 6), ("c", 3)) for y in range(size)]
-    gap = gap_of(spark, [(name, int(y), p, w) for name, y, p, w in rows])
+    # In doubles 3 times 0.95, over 3, is not 0.95, and a third of 3 tenths is not that of 9.
+    rows = [(name, int(y % 3 == 0), 0.95, 0.1) for name, size in (("a", 3), ("b", 9), ("c", 6)) for y in range(size)]
+    gap = gap_of(spark, rows)
     assert (gap["segment_score_auc"], gap["segment_prevalence_auc"]) == (0.5, 0.5)
+    frame = spark.createDataFrame([*rows, ("d", 0, 0.95, 1.0)], "seg string, y int, p double, w double")
+    ev = sm.evaluate(frame, segments=["seg"], label="y", score="p", levels="each")
+    assert ev.segment_gap().first()["segment_score_auc"] == 0.5
 
 
 def test_scores_without_a_mean(spark: SparkSession) -> None:
