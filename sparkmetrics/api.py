@@ -32,6 +32,7 @@ def evaluate(
     weight: str | None = None,
     positive: Label = 1,
     levels: Levels | None = None,
+    metrics: Sequence[str] | None = None,
     thresholds: Sequence[float] = (0.5,),
     threshold_rule: str = ">=",
     beta: Sequence[float] = (1.0,),
@@ -75,6 +76,7 @@ def evaluate(
     levels : subsets of the segment columns to pool by; [] is the total. Shorthands, alone or in the list: "total",
         "each" (each segment column alone), "rollup" (the hierarchy: total, first column, first two, ...), "cube" (every
         subset). None takes the total, each segment column alone, and all of them crossed.
+    metrics : names of the metrics in `metrics` and `segment_disparity`; None takes all. Fewer cost less.
     thresholds : scores where confusion counts and their metrics are taken.
     threshold_rule : a row is a predicted positive when its score is ">=" (default) or ">" the threshold.
     beta : B of `fbeta_B`: how much more recall counts than precision.
@@ -121,6 +123,7 @@ def evaluate(
         checked_names(argument, names)
     options: dict[str, Any] = {
         "levels": levels,
+        "metrics": metrics,
         "thresholds": thresholds,
         "threshold_rule": threshold_rule,
         "beta": beta,

@@ -252,10 +252,7 @@ def run_batches(
     Record batches with the columns of `keys`, those of `extra`, `rows` (on the first row of a run, 0 on the others),
     `positives`, `negatives` and the lists `score`, `pos`, `neg`.
     """
-    pieces = np.maximum(-(-runs.length // CELL_SCORES), 1)
-    run = np.repeat(np.arange(len(pieces)), pieces)
-    number = np.arange(len(run)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
-    sizes = np.minimum(runs.length[run] - number * CELL_SCORES, CELL_SCORES)
+    run, before, sizes = cell_pieces(runs.length)
     offsets = np.concatenate([[0], np.cumsum(sizes)])
     for begin, end in batch_slices(sizes):
         chosen, begins = run[begin:end], offsets[begin : end + 1]
@@ -265,14 +262,27 @@ def run_batches(
         columns = dict(zip(keys.column_names, keys.take(pa.array(runs.first[chosen])).columns, strict=True))
         columns |= {name: values.take(pa.array(chosen)) for name, values in extra.items()}
         if lead is not None:
-            columns["lead"] = pa.array(lead[chosen] & (number[begin:end] == 0))
-        columns["rows"] = pa.array(np.where(number[begin:end] == 0, runs.rows[chosen], 0.0))
+            columns["lead"] = pa.array(lead[chosen] & (before[begin:end] == 0))
+        columns["rows"] = pa.array(np.where(before[begin:end] == 0, runs.rows[chosen], 0.0))
         columns["positives"], columns["negatives"] = (
             pa.array(_piece_sums(weights, starts)) for weights in (positive, negative)
         )
         for name, values in (("score", runs.score[entries]), ("pos", positive), ("neg", negative)):
             columns[name] = pa.ListArray.from_arrays(pa.array(starts, pa.int32()), pa.array(values))
         yield from pa.table(columns).combine_chunks().to_batches()
+
+
+def cell_pieces(lengths: Integers) -> tuple[Integers, Integers, Integers]:
+    """Cuts stretches of entries into rows of at most `CELL_SCORES`; one without entries is one row.
+
+    Returns
+    -------
+    For each row: its stretch, the entries of the stretch before it, and its own.
+    """
+    pieces = np.maximum(-(-lengths // CELL_SCORES), 1)
+    stretch = np.repeat(np.arange(len(pieces)), pieces)
+    before = CELL_SCORES * (np.arange(len(stretch)) - np.repeat(np.cumsum(pieces) - pieces, pieces))
+    return stretch, before, np.minimum(lengths[stretch] - before, CELL_SCORES)
 
 
 def _piece_sums(weights: Floats, offsets: Integers) -> Floats:

@@ -105,8 +105,8 @@ def evaluate(config_path: str, run_date: date) -> str:
         states = replace(states, scores=counts_of_frame(read_parquet(spark, path), path, states.scores.sizing))
     options = Options.make(states.keys, **job.evaluate.model_dump(exclude={"invalid_rows"}))
     evaluation = Evaluation(states, options, run.run_id)
-    evaluation.share()
-    for name, table in evaluation.tables().items():
+    evaluation.share(job.output.tables)
+    for name, table in evaluation.tables(job.output.tables).items():
         written[name] = tables.write_day(table(), root, name, run_date)
         log.info("run %s: %s, %d rows", run.run_id, tables.day_path(root, name, run_date), written[name])
     if "segment_auc" in written:

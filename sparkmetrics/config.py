@@ -76,6 +76,7 @@ class EvaluateSection(Section):
     """What to compute; the arguments of `sparkmetrics.evaluate`."""
 
     levels: Any = None
+    metrics: list[str] | None = None
     thresholds: list[float] = Field(default_factory=lambda: [0.5])
     threshold_rule: Literal[">=", ">"] = ">="
     beta: list[float] = Field(default_factory=lambda: [1.0])
@@ -101,6 +102,7 @@ class OutputSection(Section):
 
     path: str = Field(min_length=1)
     save_counts: bool = True
+    tables: list[str] | None = Field(default=None, min_length=1)
 
 
 class Config(Section):

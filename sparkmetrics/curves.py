@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
+from pyspark.sql.types import BooleanType, DoubleType, StructField, StructType
 
-from sparkmetrics import kernel
+from sparkmetrics import batches, kernel
 from sparkmetrics.columns import Keys
 from sparkmetrics.joins import join_on
 from sparkmetrics.kernel import Booleans, Floats, Integers
@@ -24,50 +25,54 @@ from sparkmetrics.metrics.steps import Steps
 POINTS_PER_DOUBLING = 16
 """Kept at least for every doubling of the predicted positives, so that PR and lift are right at the top."""
 
-POINT_COLUMNS = {
-    "score": "double",
-    "threshold": "double",
-    "tp": "double",
-    "fp": "double",
-    "fn": "double",
-    "tn": "double",
-    "number": "bigint",
-    "kept": "boolean",
-    "gap": "double",
-}
-"""What workers emit of a point: its score and threshold, counts, its number from the top of the range, whether thinning
-keeps it, and |tpr - fpr| on the one point of the range where that is largest."""
+POINT = pa.struct(
+    [
+        *((name, pa.float64()) for name in ("threshold", "tp", "fp", "fn", "tn")),
+        *((name, pa.bool_()) for name in ("kept", "best")),
+    ]
+)
+"""A point as workers emit it: its threshold and counts, whether thinning keeps it, and whether |tpr - fpr| is largest
+there in its range."""
+
+SPARK_POINT = StructType(
+    [StructField(field.name, BooleanType() if pa.types.is_boolean(field.type) else DoubleType()) for field in POINT]
+)
+"""The same for Spark."""
+
+POINTS_TYPE = f"array<{SPARK_POINT.simpleString()}>"
+"""Spark's name of the type of a list of points."""
+
+POINT_COLUMNS = {"points": POINTS_TYPE, "number": "bigint", "gap": "double"}
+"""What workers emit of the points of a range, at most CELL_SCORES to a row: from the highest score down, the number of
+points of the range before them, and on the row with the best point its |tpr - fpr|."""
 
 
-def points(steps: Steps, curve_points: int | None, strict: bool) -> tuple[Integers, dict[str, pa.Array]]:
-    """Worker: the points of a range that a curve of `curve_points` may need.
+def points(steps: Steps, curve_points: int | None, strict: bool) -> Iterator[tuple[Integers, dict[str, pa.Array]]]:
+    """Worker: the points of a range that a curve of `curve_points` may need, in batches of bounded size.
 
-    Returns
-    -------
-    The position of the group each point belongs to, and the columns of POINT_COLUMNS.
+    Yields
+    ------
+    The position of the group each row belongs to, and the columns of POINT_COLUMNS.
     """
     kept = np.ones(len(steps.score), dtype=bool) if curve_points is None else _worth_keeping(steps, curve_points)
     gap = rate_gap(steps.cells)
-    best = kernel.last_maximum(np.nan_to_num(gap, nan=-1.0), steps.starts)
-    is_best = np.zeros(len(gap), dtype=bool)
-    is_best[best] = True
-    chosen = np.flatnonzero(kept | is_best)
-    ends = np.repeat(steps.ends, steps.lengths)
-    group = np.repeat(np.arange(len(steps.starts)), steps.lengths)
-    cells = steps.cells
-    columns = {
-        "score": steps.score[chosen],
-        "threshold": steps.thresholds(strict)[chosen],
-        "tp": cells.tp[chosen],
-        "fp": cells.fp[chosen],
-        "fn": cells.fn[chosen],
-        "tn": cells.tn[chosen],
-        "number": (ends - np.arange(len(ends)))[chosen],
-        "kept": kept[chosen],
-    }
-    arrays = {name: pa.array(values) for name, values in columns.items()}
-    arrays["gap"] = pa.array(gap[chosen], mask=~is_best[chosen] | np.isnan(gap[chosen]))
-    return group[chosen], arrays
+    best = np.zeros(len(gap), dtype=bool)
+    best[kernel.last_maximum(np.nan_to_num(gap, nan=-1.0), steps.starts)] = True
+    chosen = np.flatnonzero(kept | best)[::-1]
+    group = np.repeat(np.arange(len(steps.starts)), steps.lengths)[chosen]
+    starts = kernel.segment_starts(group)
+    owner, number, sizes = batches.cell_pieces(kernel.segment_lengths(starts, len(chosen)))
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    fields = {"threshold": steps.thresholds(strict), **vars(steps.cells), "kept": kept, "best": best}
+    for begin, end in batches.batch_slices(sizes):
+        mine = chosen[offsets[begin] : offsets[end]]
+        values = pa.StructArray.from_arrays([pa.array(fields[f.name][mine]) for f in POINT], fields=list(POINT))
+        lists = pa.ListArray.from_arrays(pa.array(offsets[begin : end + 1] - offsets[begin], pa.int32()), values)
+        gaps = np.full(end - begin, np.nan)
+        at = np.flatnonzero(best[mine])
+        gaps[np.searchsorted(offsets[begin : end + 1] - offsets[begin], at, side="right") - 1] = gap[mine[at]]
+        columns = {"points": lists, "number": pa.array(number[begin:end]), "gap": pa.array(gaps, mask=np.isnan(gaps))}
+        yield group[starts[owner[begin:end]]], columns
 
 
 def _worth_keeping(steps: Steps, curve_points: int) -> Booleans:
@@ -119,21 +124,22 @@ def curve_table(
     Keys, `level`, `point`, `threshold`, cells, `tpr`, `fpr`, `precision`, `predicted_positive_rate`, `lift`, metrics.
     """
     group = group_columns(keys)
+    numbered = _numbered_by_ranges(found, groups, keys) if curve_points is None else _numbered(found, keys)
+    first = F.get("points", F.lit(0))
+    nothing = {
+        "threshold": F.lit(float("inf")),
+        **dict.fromkeys(("tp", "fp"), F.lit(0.0)),
+        "fn": first["tp"] + first["fn"],
+        "tn": first["fp"] + first["tn"],
+        **dict.fromkeys(("kept", "best"), F.lit(False)),
+    }
+    sentinel = F.struct(*(nothing[field.name].alias(field.name) for field in POINT)).cast(SPARK_POINT)
+    is_top = F.col("before") == 0
+    points = F.when(is_top, F.concat(F.array(sentinel), F.col("points"))).otherwise(F.col("points"))
+    start = F.when(is_top, F.lit(0)).otherwise(F.col("before") + 1)
+    exploded = numbered.select(*group, start.alias("start"), F.posexplode(points).alias("place", "at"))
+    table = exploded.select(*group, (F.col("start") + F.col("place")).cast("long").alias("point"), "at.*")
     cells = Cells(*(F.col(name) for name in CELLS))
-    if curve_points is None:
-        numbered = _numbered_by_ranges(found, groups, keys)
-    else:
-        # At most about 2 curve_points + 16 per doubling rows of a group: a window over them is small.
-        best = F.max(F.when(F.col("gap").isNotNull(), F.struct("gap", "score"))).over(Window.partitionBy(*group))
-        of_range = F.struct("gap", "score")
-        needed = found.withColumn("is_ks", F.coalesce(of_range == best, F.lit(False))).where("kept or is_ks")
-        order = Window.partitionBy(*group).orderBy(F.desc("score"))
-        numbered = needed.withColumn("point", F.row_number().over(order).cast("long"))
-    point = F.struct("point", "threshold", *CELLS)
-    nothing = (F.lit(0).cast("long"), F.lit(float("inf")), F.lit(0.0), F.lit(0.0), cells.positives, cells.negatives)
-    sentinel = F.struct(*(c.alias(n) for c, n in zip(nothing, ("point", "threshold", *CELLS), strict=True)))
-    rows = F.when(F.col("point") == 1, F.array(sentinel, point)).otherwise(F.array(point))
-    table = numbered.select(*group, F.inline(rows))
     columns = rates(cells) | {metric.name: metric.value(cells) for metric in metrics}
     return table.select("*", *(column.alias(name) for name, column in columns.items()))
 
@@ -150,10 +156,26 @@ def rates(cells: Cells) -> dict[str, Column]:
     }
 
 
+def _numbered(found: DataFrame, keys: Keys) -> DataFrame:
+    """The points that thinned curves need, with the number of points `before` each row: a window over a row a range.
+
+    The best point of a range stays where it is the best of the curve; of equals that of the highest range.
+    """
+    group = Window.partitionBy(*group_columns(keys))
+    best = F.max(F.when(F.col("gap").isNotNull(), F.struct("gap", "range"))).over(group)
+    has_best = F.coalesce(F.struct("gap", "range") == best, F.lit(False))
+    needed = found.withColumn("has_best", has_best).withColumn(
+        "points", F.filter("points", lambda point: point["kept"] | (point["best"] & F.col("has_best")))
+    )
+    above = group.orderBy(F.desc("range"), "number").rowsBetween(Window.unboundedPreceding, -1)
+    before = F.coalesce(F.sum(F.size("points")).over(above), F.lit(0))
+    return needed.withColumn("before", before)
+
+
 def _numbered_by_ranges(found: DataFrame, groups: DataFrame, keys: Keys) -> DataFrame:
-    """Every distinct score numbered from the top: its number in its range, plus the scores of the ranges above."""
+    """All points, with the number of points `before` each row: those of the ranges above, and of its own."""
     group = group_columns(keys)
     above = Window.partitionBy(*group).orderBy(F.desc("range")).rowsBetween(Window.unboundedPreceding, -1)
     before = groups.select(*group, "range", F.coalesce(F.sum("scores").over(above), F.lit(0)).alias("scores_above"))
     joined = join_on(found, before, [*group, "range"])
-    return joined.withColumn("point", F.col("number") + F.col("scores_above"))
+    return joined.withColumn("before", F.col("number") + F.col("scores_above"))

@@ -10,28 +10,13 @@ from pyspark.sql import functions as F
 from sparkmetrics.columns import Keys
 from sparkmetrics.exact_sums import sum_in_any_order
 from sparkmetrics.levels import Level
-from sparkmetrics.metrics import Metric, Parameters, ThresholdMetric, score_metrics, threshold_metrics
+from sparkmetrics.metrics import Metric, ThresholdMetric
 from sparkmetrics.metrics.arithmetic import ratio
-from sparkmetrics.metrics.classes import CLASS
-from sparkmetrics.metrics.multiclass import POOLED, ROC_AUC_OVO, TOP_K_ACCURACY, top_k_metrics
 from sparkmetrics.segment_names import segment_name
 
 TOO_FEW = "fewer than two segments"
 
 METRIC_KEY = ("metric", "average", "class", "threshold")
-
-
-def known_metrics(parameters: Parameters) -> dict[str, Metric]:
-    """Every metric that an evaluation may have, by name."""
-    of_classes = [metric for make in POOLED for metric in make(parameters)]
-    tops = dict.fromkeys(top_k_metrics(parameters), TOP_K_ACCURACY)
-    return {
-        **CLASS,
-        **{metric.name: metric for metric in (*of_classes, ROC_AUC_OVO)},
-        **tops,
-        **score_metrics(parameters),
-        **threshold_metrics(parameters),
-    }
 
 
 def disparity_table(

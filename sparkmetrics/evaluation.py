@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cached_property, reduce
 
-from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField
@@ -15,18 +14,19 @@ from sparkmetrics import buckets, curves, groups, schemas
 from sparkmetrics.class_counts import NORMALIZE, class_count_table, counts_at_levels
 from sparkmetrics.class_metrics import cells_of_class, class_metric_table
 from sparkmetrics.columns import listed, quote
-from sparkmetrics.disparity import disparity_table, known_metrics
+from sparkmetrics.disparity import disparity_table
 from sparkmetrics.errors import ConfigError
 from sparkmetrics.evaluator import GROUPS, POINTS
 from sparkmetrics.exact_sums import Sums
 from sparkmetrics.levels import group_columns
 from sparkmetrics.metric_rows import metric_table
-from sparkmetrics.metrics import probability, ranking, score_metrics, threshold_metrics
+from sparkmetrics.metrics import probability, ranking, threshold_metrics
 from sparkmetrics.metrics.intervals import quantile
+from sparkmetrics.metrics.known import known_metrics
 from sparkmetrics.metrics.list_parts import CELLS, CellsAt, ScoreBins
-from sparkmetrics.options import Options, checked_thresholds
+from sparkmetrics.options import Options, checked_tables, checked_thresholds
 from sparkmetrics.passes import Passes
-from sparkmetrics.probability_metrics import ProbabilityTask, probability_metrics, scan_classes
+from sparkmetrics.probability_metrics import ProbabilityTask, probability_metrics
 from sparkmetrics.score_counts import ScoreCounts
 from sparkmetrics.segment_pairs import pair_table
 from sparkmetrics.segments import gap_table, summary_table
@@ -86,8 +86,8 @@ class Evaluation:
                 metric_table(
                     self._passes.groups,
                     self.states.keys,
-                    score_metrics(parameters).values(),
-                    threshold_metrics(parameters).values(),
+                    self.options.score_metrics,
+                    self.options.threshold_metrics,
                     self._passes.cells,
                     parameters.confidence,
                 )
@@ -105,8 +105,11 @@ class Evaluation:
                 )
             )
         if self._classes is not None:
-            found.append(probability_metrics(self._class_scan, self._classes))
-        rows = self._small.emptied(reduce(DataFrame.unionByName, found), F.col("rows"), ("value", "lower", "upper"))
+            found.append(probability_metrics(self._classes))
+        rows = reduce(DataFrame.unionByName, found)
+        if self.options.metrics is not None:
+            rows = rows.where(F.col("metric").isin(list(self.options.metrics)))
+        rows = self._small.emptied(rows, F.col("rows"), ("value", "lower", "upper"))
         # Where a value is reached is known with the value; where it is taken, always.
         taken = F.col("metric").isin(list(threshold_metrics(parameters)))
         return rows.withColumn("threshold", F.when(taken | F.col("value").isNotNull(), F.col("threshold")))
@@ -160,11 +163,8 @@ class Evaluation:
         if thresholds is not None and self.states.scores is None:
             raise ConfigError("confusion cuts scores at thresholds, and this evaluation has predictions alone.")
         if self.states.scores is not None:
-            cells, rows = self._passes.cells, self._passes.groups
-            if thresholds is not None:
-                cells = CellsAt("cells", checked_thresholds(thresholds))
-                rows = self._passes.combined((cells,))
-            found.append(groups.cells_at_thresholds(rows, self.states.keys, cells))
+            cells = self._passes.cells if thresholds is None else CellsAt("cells", checked_thresholds(thresholds))
+            found.append(groups.cells_at_thresholds(self._passes.groups_with(cells), self.states.keys, cells))
         if self.states.classes is not None and self.states.positive is not None:
             leveled = counts_at_levels(self.states.classes, self.options.levels)
             found.append(cells_of_class(leveled, self.states.keys, self.states.positive))
@@ -187,8 +187,7 @@ class Evaluation:
         options = self.options
         points = self._passes.rows(POINTS)
         ranges = self._passes.rows(GROUPS) if options.curve_points is None else points
-        known = threshold_metrics(options.parameters)
-        chosen = [known[name] for name in options.curve_metrics]
+        chosen = [threshold_metrics(options.parameters)[name] for name in options.curve_metrics]
         table = curves.curve_table(points, ranges, self.counts.keys, options.curve_points, chosen)
         return self._table(self._of_large_groups(table), schemas.curves(options.curve_metrics))
 
@@ -202,7 +201,7 @@ class Evaluation:
         where an edge falls inside a row or a tie. A group whose weights are all 0 has no rows.
         """
         tops = ranking.tops(self.options.parameters)
-        table = buckets.gains_table(self._passes.groups, self.counts.keys, tops)
+        table = buckets.gains_table(self._passes.groups_with(tops), self.counts.keys, tops)
         return self._table(self._of_large_groups(table), schemas.GAINS)
 
     def calibration(self, strategy: str = "uniform") -> DataFrame:
@@ -225,11 +224,10 @@ class Evaluation:
         """
         if strategy not in STRATEGIES:
             raise ConfigError(f"strategy must be one of {listed(STRATEGIES)}, found {strategy!r}.")
-        bins, found = probability.score_bins(self.options.parameters), self._passes.groups
+        bins = probability.score_bins(self.options.parameters)
         if strategy == "quantile":
             bins = ScoreBins("quantile_bins", self.options.parameters.calibration_bins, equal_weight=True)
-            found = self._passes.combined((bins,))
-        table = buckets.calibration_table(found, self.counts.keys, bins)
+        table = buckets.calibration_table(self._passes.groups_with(bins), self.counts.keys, bins)
         return self._table(self._of_large_groups(table), schemas.CALIBRATION)
 
     def segment_auc(self) -> DataFrame:
@@ -248,10 +246,9 @@ class Evaluation:
         ------
         ConfigError : no scores, or no level with a segment column.
         """
-        weighted = self.counts.weighted
         self._check_levels("segment_auc")
         table = pair_table(self._passes.pair_wins, self._passes.pair_levels, self._small)
-        return self._table(table, schemas.segment_auc(weighted), False)
+        return self._table(table, schemas.segment_auc(self.counts.weighted), False)
 
     def segment_summary(self) -> DataFrame:
         """What each segment is to the whole, for any number of segments.
@@ -270,9 +267,8 @@ class Evaluation:
 
         Source: Borkan et al. 2019, "Nuanced metrics for measuring unintended bias", with segments for subgroups.
         """
-        keys = self.counts.keys
         self._check_levels("segment_summary")
-        table = summary_table(self._passes.sides, keys, self._small)
+        table = summary_table(self._passes.sides, self.counts.keys, self._small)
         return self._table(table, schemas.SEGMENT_SUMMARY)
 
     def segment_gap(self) -> DataFrame:
@@ -292,9 +288,8 @@ class Evaluation:
         ------
         ConfigError : no scores, or no level with a segment column.
         """
-        counts = self.counts
         self._check_levels("segment_gap")
-        table = gap_table(self._passes.sides, counts.keys, Sums(counts.weighted), self._small)
+        table = gap_table(self._passes.sides, self.counts.keys, Sums(self.counts.weighted), self._small)
         return self._table(table, schemas.SEGMENT_GAP, False)
 
     def segment_disparity(self) -> DataFrame:
@@ -313,12 +308,21 @@ class Evaluation:
         ConfigError : no level with a segment column.
         """
         self._check_levels("segment_disparity")
-        known = known_metrics(self.options.parameters)
-        table = disparity_table(self._metric_rows(), self.states.keys, *self.options.segment_levels, known)
+        levels, known = self.options.segment_levels, known_metrics(self.options.parameters)
+        table = disparity_table(self._metric_rows(), self.states.keys, *levels, known)
         return self._table(table, schemas.SEGMENT_DISPARITY, False)
 
-    def tables(self) -> dict[str, Callable[[], DataFrame]]:
-        """The tables that this evaluation has, by name: methods that make them."""
+    def tables(self, wanted: Collection[str] | None = None) -> dict[str, Callable[[], DataFrame]]:
+        """The tables that this evaluation has, by name: methods that make them.
+
+        Parameters
+        ----------
+        wanted : the names of some of them; None takes all.
+
+        Raises
+        ------
+        ConfigError : a name of no table, or of one that this evaluation does not have.
+        """
         found: dict[str, Callable[[], DataFrame]] = {"metrics": self.metrics}
         if self.states.scores is not None or self.states.positive is not None:
             found["confusion"] = self.confusion
@@ -331,26 +335,33 @@ class Evaluation:
             found["segment_disparity"] = self.segment_disparity
         if self.states.classes is not None:
             found["class_counts"] = self.class_counts
-        return found
+        names = list(found) if wanted is None else checked_tables(wanted, found)
+        return {name: found[name] for name in names}
 
-    def share(self, pairs: bool = True) -> None:
-        """Prepares to make all tables in one pass over the scores, which is kept until `unpersist`.
+    def share(self, tables: Collection[str] | None = None) -> None:
+        """Prepares to make several tables in one pass over the scores, which is kept until `unpersist`.
 
-        Worth it for a job that writes them all; without it each table makes the pass it needs.
+        Worth it where more than one is made; without it each table makes the pass it needs. Tables that are not named
+        still do.
 
         Parameters
         ----------
-        pairs : whether `segment_auc` is among them; with weights `segment_summary` and `segment_gap` need pairs, too.
+        tables : their names, of those in `tables()`; None takes all.
+
+        Raises
+        ------
+        ConfigError : a name that is not in `tables()`.
         """
+        wanted = self.tables(tables)
         if self.states.scores is not None:
-            self._passes.share(pairs)
+            self._passes.share(wanted)
 
     def unpersist(self) -> None:
         """Frees what the cluster keeps of this evaluation and of its states."""
         if "_passes" in self.__dict__:
             self._passes.unpersist()
-        if "_class_scan" in self.__dict__:
-            self._class_scan.unpersist()
+        if self._classes is not None:
+            self._classes.unpersist()
         self.states.unpersist()
 
     @cached_property
@@ -374,12 +385,6 @@ class Evaluation:
         if state is None:
             return None
         return ProbabilityTask(state, self.states.keys, options.levels, options.level_names, options.parameters)
-
-    @cached_property
-    def _class_scan(self) -> DataFrame:
-        """One pass over the scores of all classes; persisted, since several tables are made from it."""
-        assert self._classes is not None
-        return scan_classes(self._classes).persist(StorageLevel.MEMORY_AND_DISK)
 
     def _table(self, frame: DataFrame, fields: list[StructField], with_segments: bool = True) -> DataFrame:
         """A table under the user's names, with the run's id."""

@@ -118,8 +118,8 @@ def evaluate(rows: Iterator[pa.RecordBatch], task: Task) -> Iterator[pa.RecordBa
         if GROUPS in task.emits:
             yield from emitter.batches(GROUPS, groups.first, _contributions(groups, task))
         if POINTS in task.emits and len(first):
-            owner, points = curves.points(groups.steps, task.curve_points, task.strict)
-            yield from emitter.batches(POINTS, first[owner], points)
+            for owner, points in curves.points(groups.steps, task.curve_points, task.strict):
+                yield from emitter.batches(POINTS, first[owner], points)
         if PAIRS in task.emits and level and len(first):
             named = np.ones(len(first), dtype=bool)
             crowded = pooling.largest_at(largest, task.level_names[number])
@@ -243,6 +243,7 @@ TYPES: dict[str, tuple[DataType, pa.DataType]] = {
     "boolean": (BooleanType(), pa.bool_()),
     "string": (StringType(), pa.string()),
     "array<double>": (ArrayType(DoubleType()), pa.list_(pa.float64())),
+    curves.POINTS_TYPE: (ArrayType(curves.SPARK_POINT), pa.list_(curves.POINT)),
     EXACT_TYPE: (DecimalType(38, 0), pa.decimal128(38, 0)),
 }
 """Spark's and Arrow's type of each name of a type."""

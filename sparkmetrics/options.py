@@ -13,8 +13,9 @@ from sparkmetrics.class_columns import class_name
 from sparkmetrics.columns import Keys, level_name, listed
 from sparkmetrics.errors import ConfigError
 from sparkmetrics.levels import Level, Levels, chosen_levels
-from sparkmetrics.metrics import Parameters, threshold_metrics
+from sparkmetrics.metrics import Parameters, ScoreMetric, ThresholdMetric, score_metrics, threshold_metrics
 from sparkmetrics.metrics.counts import Cells
+from sparkmetrics.metrics.known import known_metrics
 from sparkmetrics.metrics.parameters import ALIKE, ZERO_ONE, Region
 
 RULES = (">=", ">")
@@ -49,6 +50,7 @@ class Options:
     ----------
     levels : segment positions of each level; the empty one is the total.
     level_names : their names.
+    metrics : the metrics that are wanted, by name; None wants all.
     thresholds : where confusion counts are taken, in the order given.
     strict : rule ">" instead of ">=".
     curve_points : thinning of curves; None keeps every distinct score.
@@ -62,6 +64,7 @@ class Options:
 
     levels: tuple[Level, ...]
     level_names: tuple[str, ...]
+    metrics: tuple[str, ...] | None
     thresholds: tuple[float, ...]
     strict: bool
     curve_points: int | None
@@ -78,12 +81,27 @@ class Options:
         chosen = [(level, name) for level, name in zip(self.levels, self.level_names, strict=True) if level]
         return tuple(level for level, _ in chosen), tuple(name for _, name in chosen)
 
+    @property
+    def score_metrics(self) -> tuple[ScoreMetric, ...]:
+        """The wanted metrics of all scores of a group."""
+        return tuple(metric for metric in score_metrics(self.parameters).values() if self.wants(metric.name))
+
+    @property
+    def threshold_metrics(self) -> tuple[ThresholdMetric, ...]:
+        """The wanted metrics at thresholds."""
+        return tuple(metric for metric in threshold_metrics(self.parameters).values() if self.wants(metric.name))
+
+    def wants(self, metric: str) -> bool:
+        """Whether a metric is wanted."""
+        return self.metrics is None or metric in self.metrics
+
     @classmethod
     def make(
         cls,
         keys: Keys,
         *,
         levels: Levels | None = None,
+        metrics: Sequence[str] | None = None,
         thresholds: Sequence[float] = (0.5,),
         threshold_rule: str = ">=",
         beta: Sequence[float] = (1.0,),
@@ -124,6 +142,7 @@ class Options:
         return cls(
             levels=chosen,
             level_names=tuple(level_name([keys.segments[i] for i in level]) for level in chosen),
+            metrics=_metrics(metrics, parameters),
             thresholds=checked_thresholds(thresholds),
             strict=threshold_rule == ">",
             curve_points=curve_points,
@@ -136,6 +155,31 @@ class Options:
                 "max_pair_segments", max_pair_segments, least=LEAST_PAIR_SEGMENTS, most=MOST_PAIR_SEGMENTS
             ),
         )
+
+
+def checked_tables(tables: object, known: Collection[str]) -> list[str]:
+    """Names of tables, each once. Raises ConfigError for one that is not known."""
+    if not _is_list(tables) or isinstance(tables, Mapping):
+        raise ConfigError(f"tables must be a list of tables, for example ['metrics', 'curves'], found {tables!r}.")
+    unknown = [name for name in tables if name not in known]
+    if unknown:
+        raise ConfigError(f"tables: there is no {listed(unknown)} here. These are: {listed(known, 20)}.")
+    return list(dict.fromkeys(tables))
+
+
+def _metrics(names: object, parameters: Parameters) -> tuple[str, ...] | None:
+    if names is None:
+        return None
+    if not _is_list(names) or isinstance(names, Mapping) or not names:
+        raise ConfigError(f"metrics must be a list of metrics, for example ['roc_auc', 'ks'], or None, not {names!r}.")
+    known, chosen = known_metrics(parameters), list(names)
+    unknown = [name for name in chosen if not isinstance(name, str) or name not in known]
+    if unknown:
+        raise ConfigError(
+            f"metrics: {listed(unknown)} is no metric of this evaluation. Those with a parameter need it, too, for "
+            f"example fbeta_2 with beta=[2]. These are: {listed(known, 100)}."
+        )
+    return tuple(dict.fromkeys(chosen))
 
 
 def checked_thresholds(thresholds: Sequence[float]) -> tuple[float, ...]:

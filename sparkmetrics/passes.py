@@ -5,7 +5,7 @@ Tables share a pass, or each makes the one it needs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property, partial
 
 from pyspark import StorageLevel
@@ -16,9 +16,10 @@ from sparkmetrics import evaluator, groups
 from sparkmetrics.evaluator import GROUPS, PAIRS, POINTS, Task
 from sparkmetrics.exact_sums import Sums
 from sparkmetrics.levels import Level
-from sparkmetrics.metrics import parts, probability, ranking, score_metrics
+from sparkmetrics.metrics import parts, probability, ranking
 from sparkmetrics.metrics.list_parts import CellsAt
 from sparkmetrics.metrics.parts import Part
+from sparkmetrics.metrics.ranking import PLACEMENTS
 from sparkmetrics.offsets import with_offsets
 from sparkmetrics.options import Options
 from sparkmetrics.pooling import with_largest
@@ -77,6 +78,16 @@ def scan(
     return map_partitions(scores, partial(evaluator.evaluate, task=task), evaluator.emitted_schema(keys, kinds, parts))
 
 
+OF_GROUPS = frozenset({"metrics", "segment_disparity", "confusion", "gains", "calibration"})
+"""The tables that are made from one row a group."""
+
+OF_SIDES = frozenset({"segment_summary", "segment_gap"})
+"""The tables that are made from segments beside what lies outside them."""
+
+ALL_TABLES = OF_GROUPS | OF_SIDES | {"curves", "segment_auc"}
+"""The tables that are made from scores."""
+
+
 class Passes:
     """What the tables of one evaluation read.
 
@@ -89,6 +100,7 @@ class Passes:
     def __init__(self, counts: ScoreCounts, options: Options) -> None:
         self.counts = counts
         self.options = options
+        self._tables: frozenset[str] = ALL_TABLES
         self._shared: tuple[frozenset[str], DataFrame] | None = None
 
     @property
@@ -104,16 +116,26 @@ class Passes:
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:
-        """All that the tables of groups are made from."""
-        parameters = self.options.parameters
-        of_metrics = parts(score_metrics(parameters).values())
-        of_tables = (self.cells, ranking.tops(parameters), probability.score_bins(parameters))
-        return tuple((of_metrics | {part.name: part for part in of_tables}).values())
+        """All that the tables of groups are made from, of the tables that are wanted."""
+        parameters, tables = self.options.parameters, self._tables
+        wanted: dict[str, Part] = {}
+        if tables & {"metrics", "segment_disparity"}:
+            wanted = parts(self.options.score_metrics) | {PLACEMENTS.name: PLACEMENTS, self.cells.name: self.cells}
+        of_tables = {
+            "confusion": self.cells,
+            "gains": ranking.tops(parameters),
+            "calibration": probability.score_bins(parameters),
+        }
+        return tuple((wanted | {part.name: part for table, part in of_tables.items() if table in tables}).values())
 
     @cached_property
     def groups(self) -> DataFrame:
         """One row a group with its totals and combined parts; persisted, since tables share it."""
         return self.combined(self.parts).persist(StorageLevel.MEMORY_AND_DISK)
+
+    def groups_with(self, *wanted: Part) -> DataFrame:
+        """One row a group with at least these parts: the one that tables share, or else from a pass of its own."""
+        return self.groups if set(wanted) <= set(self.parts) else self.combined(wanted)
 
     @cached_property
     def segments(self) -> DataFrame:
@@ -150,10 +172,13 @@ class Passes:
             return self._shared[1].where(F.col("kind") == kind)
         return self._emit(frozenset({kind}), wanted)
 
-    def share(self, pairs: bool) -> None:
-        """Makes one pass for all tables, with pairs of segments or without; it is kept until `unpersist`."""
-        kinds = frozenset({GROUPS, POINTS, *([PAIRS] if pairs and any(self.options.levels) else [])})
-        self._shared = (kinds, self._emit(kinds, self._shared_parts).persist(StorageLevel.MEMORY_AND_DISK))
+    def share(self, tables: Collection[str]) -> None:
+        """Makes one pass for these tables; it is kept until `unpersist`."""
+        self._tables = ALL_TABLES & frozenset(tables)
+        self.__dict__.pop("parts", None)
+        if self._tables:
+            kinds = self._shared_kinds
+            self._shared = (kinds, self._emit(kinds, self._shared_parts).persist(StorageLevel.MEMORY_AND_DISK))
 
     def unpersist(self) -> None:
         """Frees what the cluster keeps of passes."""
@@ -164,9 +189,22 @@ class Passes:
                 self.__dict__[name].unpersist()
 
     @property
+    def _shared_kinds(self) -> frozenset[str]:
+        """What the one pass for the tables that are wanted emits."""
+        tables, segments = self._tables, any(self.options.levels)
+        numbered = "curves" in tables and self.options.curve_points is None
+        emits = {
+            GROUPS: bool(tables & (OF_GROUPS | OF_SIDES)) or numbered,
+            POINTS: "curves" in tables,
+            PAIRS: segments and ("segment_auc" in tables or (self.counts.weighted and bool(tables & OF_SIDES))),
+        }
+        return frozenset(kind for kind, wanted in emits.items() if wanted)
+
+    @property
     def _shared_parts(self) -> tuple[Part, ...]:
-        """What the one pass for all tables is made from."""
-        return tuple(dict.fromkeys([*self.parts, *(SEGMENT_PARTS if any(self.options.levels) else ())]))
+        """What the one pass for the tables that are wanted is made from."""
+        of_sides = SEGMENT_PARTS if any(self.options.levels) and self._tables & OF_SIDES else ()
+        return tuple(dict.fromkeys([*self.parts, *of_sides]))
 
     def _emit(self, emits: frozenset[str], wanted: tuple[Part, ...]) -> DataFrame:
         options = self.options

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 
+from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -67,9 +68,19 @@ class ProbabilityTask:
         """What these metrics are made from."""
         return (*parts([*self.averaged, *self.pooled]).values(), NO_CELLS)
 
+    @cached_property
+    def found(self) -> DataFrame:
+        """What one pass over the scores of all classes finds; persisted, since several tables are made from it."""
+        return scan_classes(self).persist(StorageLevel.MEMORY_AND_DISK)
+
+    def unpersist(self) -> None:
+        """Frees what the cluster keeps of the pass."""
+        if "found" in self.__dict__:
+            self.found.unpersist()
+
 
 def scan_classes(task: ProbabilityTask) -> DataFrame:
-    """The one pass over the scores of all classes; `probability_metrics` reads it more than once, so persist it."""
+    """The one pass over the scores of all classes."""
     by_class = [(*level, len(task.keys.segments)) for level in task.levels]
     return scan(
         task.state.counts,
@@ -81,12 +92,8 @@ def scan_classes(task: ProbabilityTask) -> DataFrame:
     )
 
 
-def probability_metrics(found: DataFrame, task: ProbabilityTask) -> DataFrame:
+def probability_metrics(task: ProbabilityTask) -> DataFrame:
     """The long table of metrics of class probabilities.
-
-    Parameters
-    ----------
-    found : from `scan_classes`.
 
     Returns
     -------
@@ -94,7 +101,7 @@ def probability_metrics(found: DataFrame, task: ProbabilityTask) -> DataFrame:
     rest, their averages macro, micro and weighted (by prevalence); `roc_auc_ovo` (Hand and Till) macro and weighted;
     `log_loss`, `brier` and `top_k_accuracy_K`.
     """
-    keys, counts, classes = task.keys, task.state.counts, len(task.state.classes)
+    keys, counts, classes, found = task.keys, task.state.counts, len(task.state.classes), task.found
     column = counts.keys.segment_columns[len(keys.segments)]
     combined = groups.combine(found.where(F.col("kind") == GROUPS), counts.keys, task.parts, counts.weighted)
     of_classes = _renamed(combined, task)

@@ -21,7 +21,7 @@ ORDER = [
     *("metrics.arithmetic", "metrics.counts", "metrics.parameters", "metrics.intervals", "metrics.steps"),
     *("metrics.parts", "metrics.pair_parts", "metrics.list_parts", "metrics.segment_parts", "metrics.registry"),
     *("metrics.binary", "metrics.ranking", "metrics.best", "metrics.probability"),
-    *("metrics.classes", "metrics.multiclass", "metrics", "metrics.table"),
+    *("metrics.classes", "metrics.multiclass", "metrics", "metrics.known", "metrics.table"),
     *(
         "class_tables",
         "class_columns",
@@ -185,6 +185,7 @@ SIGNATURES: dict[str, list[str]] = {
         *CLASS_ARGUMENTS,
         *SHARED_ARGUMENTS[-2:],
         "* levels: Levels | None = None",
+        "* metrics: Sequence[str] | None = None",
         "* thresholds: Sequence[float] = (0.5,)",
         "* threshold_rule: str = '>='",
         "* beta: Sequence[float] = (1.0,)",

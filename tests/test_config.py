@@ -37,6 +37,7 @@ def test_the_smallest_config_has_the_documented_defaults() -> None:
         "beta": [1.0],
         "costs": None,
         "curve_points": 1000,
+        "metrics": None,
         "buckets": 10,
         "calibration_bins": 10,
         "classes": None,

@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import sparkmetrics as sm
-from sparkmetrics.disparity import known_metrics
 from sparkmetrics.exact_sums import sum_in_any_order
+from sparkmetrics.metrics.known import known_metrics
 
 # Accuracy at 0.5: a 2 of 2, b 1 of 2, c 1 of 2; c has no positives, so that its recall is undefined.
 ROWS = [("a", 1, 0.9), ("a", 0, 0.1), ("b", 1, 0.8), ("b", 0, 0.7), ("c", 0, 0.2), ("c", 0, 0.6)]

@@ -77,7 +77,7 @@ def evaluated(spark: SparkSession, weighted: bool) -> Run:
         partial_auc=[("fpr", 0, end) for end in ENDS],
         curve_points=None,
     )
-    ev.share(pairs=False)
+    ev.share(["metrics", "confusion", "curves"])
     values: list[dict[str, float | None]] = [{} for _ in range(CASES)]
     for row in ev.metrics().collect():
         values[row["case"]][row["metric"]] = row["value"]
