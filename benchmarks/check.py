@@ -36,7 +36,7 @@ class Checker:
 
         Raises
         ------
-        ValuesDifferError : a value differs by more than 1e-12, relative and absolute; other groups have a value; no values.
+        ValuesDifferError : a value differs by more than 1e-12, relative and absolute; other groups have it; no values.
         """
         if not values:
             raise ValuesDifferError(f"{name}: no values")

@@ -45,7 +45,7 @@ def section(records: Sequence[Record], peer: str) -> str:
         "",
         f"| contender | computes | runs | cold s | warm s | warm, least to most | cold / {base} | warm / {base} | "
         + " | ".join(f"{kind} MB" for kind in KINDS)
-        + " | equal values |",
+        + " | values |",
         "|---|---|" + "---:|" * (7 + len(KINDS)),
     ]
     notes = []
