@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,7 @@ def test_peers_agree_with_scikit_learn(work: Work, name: str, module: str, weigh
     check({"scikit-learn": by_scikit_learn(work.folder, weight), name: values})
 
 
+@cache
 def by_scikit_learn(folder: Path, weight: str | None) -> dict[str, float]:
     frame, found = pq.read_table(folder).to_pandas(), {}
     for model, of_model in frame.groupby("model"):
