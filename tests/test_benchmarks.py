@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import sys
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from benchmarks.contenders.base import Work, keyed
 from benchmarks.contenders.scikit_learn import group_values
 from benchmarks.data_sets import DATA_SETS, predictions
 from benchmarks.generate import generate
-from benchmarks.run import DAYS, PRESET, partitions
+from benchmarks.run import DAYS, PRESET, finished, partitions
 
 SKEWED_KEYS = [("m0", "s01", 0), ("m1", "s00", 0), ("m1", "s00", 0)]
 SKEWED_SCORES = [0.1239083083585915, 0.5512572906390247, 0.008873691920890402]
@@ -222,6 +223,14 @@ def test_raw_results_are_read_again(tmp_path: Path) -> None:
     lines = [json.dumps(record("ours", 9.0, [3.0])), json.dumps(record("ours", 8.0, [4.0]))]
     (tmp_path / "results.jsonl").write_text("\n".join([*lines, lines[0][:50]]))  # stopped while it wrote
     assert [found["cold"] for found in report.read(tmp_path / "results.jsonl")] == [9.0, 8.0]
+
+
+def test_what_a_process_said_counts_however_it_ends() -> None:
+    said = "print('{\"seconds\": 1.5}', flush=True); print('noise'); import sys, time; "
+    assert finished([sys.executable, "-c", said], 60) == ([{"seconds": 1.5}], {})
+    events, problem = finished([sys.executable, "-c", said + "sys.exit('no memory')"], 60)
+    assert (events, problem) == ([{"seconds": 1.5}], {"failed": "exit code 1: no memory"})
+    assert finished([sys.executable, "-c", said + "time.sleep(60)"], 3) == ([{"seconds": 1.5}], {"timeout": 3})
 
 
 def test_the_preset_names_what_there_is() -> None:
