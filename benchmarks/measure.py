@@ -7,10 +7,12 @@ the scratch folder, outside the clock.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib.metadata
 import json
 import os
 import platform
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -61,6 +63,9 @@ def versions() -> dict[str, str]:
             found[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
             continue
+    git = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"]
+    with contextlib.suppress(OSError, subprocess.CalledProcessError):
+        found["commit"] = subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()
     return found
 
 

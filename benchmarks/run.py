@@ -102,7 +102,11 @@ def run_data_set(data_set: DataSet, names: Sequence[str], options: argparse.Name
         if contender.prepare:
             say(f"{data_set.name}: preparing {contender.name}")
             with scratch_folder(options.data) as scratch:
-                subprocess.run([*command(contender, data_set, folder, Path(scratch), options), "--prepare"], check=True)
+                _, problem = finished(
+                    [*command(contender, data_set, folder, Path(scratch), options), "--prepare"], None
+                )
+            if problem:
+                raise SystemExit(f"{contender.name} cannot be prepared: {problem['failed']}")
     checker, records = Checker(), []
     for number in range(1, options.runs + 1):
         for contender in list(running):
@@ -150,7 +154,7 @@ def run_process(
     return record
 
 
-def finished(arguments: Sequence[str], timeout: float) -> tuple[list[dict[str, Any]], Record]:
+def finished(arguments: Sequence[str], timeout: float | None) -> tuple[list[dict[str, Any]], Record]:
     """What a process said, and how it failed. It and all that it started are gone afterwards."""
     problem: Record = {}
     with tempfile.TemporaryFile("w+") as log:
