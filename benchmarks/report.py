@@ -70,7 +70,7 @@ def row(name: str, found: Sequence[Record], cold_base: float | None, warm_base: 
     cold, warm = medians(found)
     limit = next((record["timeout"] for record in good if record.get("timeout")), None)
     warm_times = [seconds for record in good for seconds in record.get("warm", ())]
-    spread = f"{min(warm_times):.1f} to {max(warm_times):.1f}" if warm_times else NOTHING
+    spread = f"{number(min(warm_times))} to {number(max(warm_times))}" if warm_times else NOTHING
     times = [number(cold), number(warm), spread, ratio(cold, cold_base), ratio(warm, warm_base)]
     if limit is not None and cold is None:
         times[0] = f"> {limit:g}"
@@ -99,7 +99,9 @@ def scaled_row(name: str, found: Sequence[Record], warm_base: float | None) -> s
 
 
 def number(seconds: float | None) -> str:
-    return NOTHING if seconds is None else f"{seconds:.1f}"
+    if seconds is None:
+        return NOTHING
+    return f"{seconds:.2f}" if seconds < 10 else f"{seconds:.1f}"
 
 
 def ratio(seconds: float | None, base: float | None) -> str:
