@@ -57,16 +57,23 @@ def section(records: Sequence[Record], peer: str) -> str:
     return "\n".join([*lines, *(f"\n{note}" for note in dict.fromkeys(notes))])
 
 
+def that_count(found: Sequence[Record]) -> list[Record]:
+    """The runs of a contender that count: none, once one of its values was wrong."""
+    if any(record.get("differs") for record in found):
+        return []
+    return [record for record in found if not record.get("failed")]
+
+
 def medians(found: Sequence[Record]) -> tuple[float | None, float | None]:
     """Seconds cold and warm of the runs that count."""
-    good = [record for record in found if not record.get("failed")]
+    good = that_count(found)
     cold = [record["cold"] for record in good if record.get("cold") is not None]
     warm = [seconds for record in good for seconds in record.get("warm", ())]
     return median(cold) if cold else None, median(warm) if warm else None
 
 
 def row(name: str, found: Sequence[Record], cold_base: float | None, warm_base: float | None) -> str:
-    good = [record for record in found if not record.get("failed")]
+    good = that_count(found)
     cold, warm = medians(found)
     limit = next((record["timeout"] for record in good if record.get("timeout")), None)
     warm_times = [seconds for record in good for seconds in record.get("warm", ())]

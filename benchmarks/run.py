@@ -150,6 +150,7 @@ def run_process(
                 checker.check(contender.name, values, sample=contender.groups is not None)
                 record["values"] = len(values)
         except ValuesDifferError as error:
+            record["differs"] = True
             record["failed"] = f"values differ, so that its times do not count: {error}"
     return record
 

@@ -186,9 +186,9 @@ def test_report_of_medians_and_ratios() -> None:
     assert found["ours"] == [
         "AUC",
         "3",
-        "7.0",
-        "4.5",
-        "3.0 to 6.0",
+        "7.00",
+        "4.50",
+        "3.00 to 6.00",
         "0.47",
         "0.38",
         "150",
@@ -208,7 +208,10 @@ def test_report_of_runs_that_did_not_end() -> None:
         record("ours", 9.0, [3.0]),
         record("scikit-learn", None, [], timeout=600, memory={}, values=0),
         record("slow", 500.0, [], timeout=600),
-        record("wrong", 1.0, [1.0], failed="values differ"),
+        record("wrong", 1.0, [1.0]),
+        record("wrong", 1.0, [1.0], failed="values differ", differs=True),
+        record("broken", 2.0, [1.0]),
+        record("broken", None, [], failed="exit code 1: no memory", values=0),
     ]
     table = report.report(records)
     found = cells(table)
@@ -216,7 +219,8 @@ def test_report_of_runs_that_did_not_end() -> None:
     assert found["scikit-learn"][2:4] == ["> 600", "-"]
     assert found["slow"][2:4] == ["500.0", "> 600 with cold"]
     assert found["wrong"][2:4] == ["-", "-"]
-    assert table.endswith("\nwrong: values differ")
+    assert found["broken"][1:4] == ["1", "2.00", "1.00"]
+    assert table.endswith("\n\nwrong: values differ\n\nbroken: exit code 1: no memory")
 
 
 def test_raw_results_are_read_again(tmp_path: Path) -> None:
