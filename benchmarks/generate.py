@@ -1,47 +1,62 @@
-"""Write the benchmark's predictions: 4 models x 50 segments of very different sizes, as Parquet.
+"""Write a data set of the benchmark as Parquet.
 
-    python -m benchmarks.generate --rows 10000000 --out DIR
+    python -m benchmarks.generate --data-set skewed --rows 10000000 --out DIR
 
-Row i is a function of (seed, i) alone: the generator is counter-based (Philox), and each row owns eight of its draws.
-So neither the number of files nor the size of a chunk changes a value, and a longer table begins with a shorter one.
+Each file is made on its own, so that all cores can work, and memory stays at one row group a process.
 """
 
 from __future__ import annotations
 
 import argparse
+import multiprocessing
+import os
 import shutil
 import time
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
+from typing import NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
 import pyarrow.parquet as pq
 
-MODELS = 4
-SEGMENTS = 50
-ROUNDED_MODEL = 3  # its scores have 3 decimals: heavy ties
+from benchmarks.data_sets import DATA_SETS, SCHEMA, predictions
+
 ROW_GROUP = 1_000_000
-DRAWS_PER_ROW = 8
-DRAWS_PER_STEP = 4  # Philox4x64 makes four numbers per step of its counter
-
-SCHEMA = pa.schema(
-    [
-        pa.field("model", pa.string(), nullable=False),
-        pa.field("segment", pa.string(), nullable=False),
-        pa.field("label", pa.int32(), nullable=False),
-        pa.field("score", pa.float64(), nullable=False),
-        pa.field("weight", pa.float64(), nullable=False),
-    ]
-)
-
-Floats = npt.NDArray[np.float64]
+LEAST_FILES = 10
+ROWS_OF_FILE = 10_000_000
 
 
-def generate(rows: int, out: Path, *, seed: int = 0, files: int = 10) -> None:
-    """Write `rows` predictions to the new folder `out`, in `files` files with row groups of at most a million rows.
+class File(NamedTuple):
+    """Rows `start` to `stop` (excluded) of a data set, and where they go."""
 
-    The folder gets its name once it is complete, and memory stays at one row group.
+    path: Path
+    data_set: str
+    seed: int
+    start: int
+    stop: int
+
+    def write(self) -> None:
+        """In row groups of at most a million rows."""
+        with pq.ParquetWriter(self.path, SCHEMA, compression="zstd") as writer:
+            for first in range(self.start, self.stop, ROW_GROUP):
+                last = min(first + ROW_GROUP, self.stop)
+                writer.write_table(predictions(first, last, self.seed, self.data_set))
+
+
+def generate(
+    rows: int, out: Path, *, data_set: str = "skewed", seed: int = 0, files: int | None = None, processes: int = 1
+) -> None:
+    """Write `rows` predictions to the new folder `out`.
+
+    The folder gets its name once it is complete.
+
+    Parameters
+    ----------
+    rows, out : how many, and where.
+    data_set : a name in DATA_SETS.
+    seed : of the generator.
+    files : how many; None makes files of at most 10,000,000 rows, and at least 10. Of days: in each of them; None makes
+        as few as possible.
+    processes : that write files at the same time.
 
     Raises
     ------
@@ -52,77 +67,59 @@ def generate(rows: int, out: Path, *, seed: int = 0, files: int = 10) -> None:
     partial = out.with_name(f"{out.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)  # left by a run that was stopped
     partial.mkdir(parents=True)
-    ends = [rows * (file + 1) // files for file in range(files)]
-    for file, (start, stop) in enumerate(zip([0, *ends], ends, strict=False)):
-        with pq.ParquetWriter(partial / f"part-{file:05d}.parquet", SCHEMA, compression="zstd") as writer:
-            for first in range(start, stop, ROW_GROUP):
-                writer.write_table(predictions(first, min(first + ROW_GROUP, stop), seed))
+    wanted = planned(rows, partial, data_set=data_set, seed=seed, files=files)
+    for folder in {file.path.parent for file in wanted}:
+        folder.mkdir(exist_ok=True)
+    if processes == 1:
+        for file in wanted:
+            file.write()
+    else:
+        with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
+            list(pool.map(File.write, wanted))  # raises what a process raised
     partial.rename(out)
 
 
-def predictions(start: int, stop: int, seed: int) -> pa.Table:
-    """Rows `start` to `stop` (excluded) of the table of `seed`.
-
-    A row has a latent normal z. P(label = 1) is a logistic function of z whose slope is the quality of the model on
-    the segment, and the score is a logistic function of z plus a shift of the segment: so AUC differs by model and
-    segment, and a total's AUC differs from all of its segments'.
-    """
-    bits = np.random.Philox(key=seed).advance(start * (DRAWS_PER_ROW // DRAWS_PER_STEP))
-    draws = np.random.Generator(bits).random((stop - start, DRAWS_PER_ROW))
-
-    model = (draws[:, 0] * MODELS).astype(np.intp)
-    segment = np.searchsorted(segment_share_ends(), draws[:, 1], side="right")
-    place = segment * 7 % SEGMENTS / (SEGMENTS - 1)  # in [0, 1], unrelated to the size of the segment
-
-    # Box and Muller's normal. 1 - u is in (0, 1], so the logarithm is finite.
-    z = np.sqrt(-2 * np.log1p(-draws[:, 2])) * np.cos(2 * np.pi * draws[:, 3])
-    slope = (1.2 + 1.6 * place) * (1 - 0.1 * model)
-    label = (draws[:, 4] < logistic(slope * z - 1)).astype(np.int32)
-    score = logistic(1.5 * z - 1 + 0.8 * (place - 0.5))
-    score = np.where(model == ROUNDED_MODEL, np.clip(np.round(score, 3), 0.001, 0.999), score)
-    weight = -np.log1p(-draws[:, 5:7]).sum(axis=1) / 2  # gamma of shape 2 and mean 1
-
-    return pa.table(
-        [names("m", MODELS, width=1).take(model), names("s", SEGMENTS, width=2).take(segment), label, score, weight],
-        schema=SCHEMA,
-    )
-
-
-def segment_share_ends() -> Floats:
-    """Cumulative shares of the segments, share proportional to 1 / rank (Zipf): from 22% down to 0.4%."""
-    shares = 1 / np.arange(1, SEGMENTS + 1)
-    ends: Floats = np.cumsum(shares) / shares.sum()
-    ends[-1] = 1
-    return ends
-
-
-def logistic(x: Floats) -> Floats:
-    result: Floats = 1 / (1 + np.exp(-x))
-    return result
-
-
-def names(prefix: str, count: int, *, width: int) -> pa.Array:
-    return pa.array([f"{prefix}{number:0{width}d}" for number in range(count)])
+def planned(rows: int, out: Path, *, data_set: str, seed: int, files: int | None) -> list[File]:
+    """The files of a data set."""
+    days = DATA_SETS[data_set].day_names()
+    folders = [out / day for day in days] or [out]
+    most = -(-rows // len(folders))
+    count = files or max(1 if days else LEAST_FILES, -(-most // ROWS_OF_FILE))
+    ends = [rows * (file + 1) // (len(folders) * count) for file in range(len(folders) * count)]
+    return [
+        File(folders[file // count] / f"part-{file % count:05d}.parquet", data_set, seed, start, stop)
+        for file, (start, stop) in enumerate(zip([0, *ends], ends, strict=False))
+    ]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.generate", description="Write skewed predictions.")
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.generate", description="Write predictions.")
+    parser.add_argument("--data-set", choices=DATA_SETS, default="skewed")
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--out", type=Path, required=True, help="the folder to make")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--files", type=int, default=10)
+    parser.add_argument("--files", type=int, help="default: at least 10, of at most 10,000,000 rows")
+    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     options = parser.parse_args()
 
     started = time.perf_counter()
     try:
-        generate(options.rows, options.out, seed=options.seed, files=options.files)
+        generate(
+            options.rows,
+            options.out,
+            data_set=options.data_set,
+            seed=options.seed,
+            files=options.files,
+            processes=options.processes,
+        )
     except FileExistsError as error:
         parser.error(str(error))
     seconds = time.perf_counter() - started
-    megabytes = sum(file.stat().st_size for file in options.out.iterdir()) / 1e6
+    written = list(options.out.rglob("*.parquet"))
+    megabytes = sum(file.stat().st_size for file in written) / 1e6
     print(
-        f"{options.out}: {options.rows:,} rows, {MODELS} models x {SEGMENTS} segments, seed {options.seed}, "
-        f"{options.files} files, {megabytes:,.0f} MB, {seconds:.1f} s"
+        f"{options.out}: {options.rows:,} rows, {DATA_SETS[options.data_set].what}, seed {options.seed}, "
+        f"{len(written)} files, {megabytes:,.0f} MB, {seconds:.1f} s"
     )
 
 
