@@ -1,6 +1,6 @@
 """Exact evaluation of classifiers where the predictions are: every segment, every roll-up and the total, on Spark."""
 
-from sparkmetrics.api import class_counts, evaluate, score_counts
+from sparkmetrics.api import class_counts, evaluate, evaluate_path, score_counts
 from sparkmetrics.class_counts import ClassCounts, read_class_counts
 from sparkmetrics.errors import (
     ConfigError,
@@ -30,6 +30,7 @@ __all__ = [
     "WriteError",
     "class_counts",
     "evaluate",
+    "evaluate_path",
     "read_class_counts",
     "read_results",
     "read_score_counts",

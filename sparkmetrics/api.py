@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from inspect import signature
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from sparkmetrics.class_columns import ProbabilityColumns
 from sparkmetrics.class_counts import ClassCounts
@@ -13,6 +14,7 @@ from sparkmetrics.columns import Keys
 from sparkmetrics.evaluation import Evaluation
 from sparkmetrics.levels import Levels
 from sparkmetrics.options import Options
+from sparkmetrics.parquet_files import ParquetPath
 from sparkmetrics.predictions import Label, checked_names
 from sparkmetrics.ranges import Sizing
 from sparkmetrics.score_counts import ScoreCounts
@@ -119,44 +121,64 @@ def evaluate(
     >>> ev = evaluate(df, by=["model"], segments=["sex"], label="survived", score="score")
     >>> ev.metrics().where("metric = 'roc_auc' and level = 'total'").show()
     """
-    for argument, names in (("by", by), ("segments", segments)):
-        checked_names(argument, names)
-    options: dict[str, Any] = {
-        "levels": levels,
-        "metrics": metrics,
-        "thresholds": thresholds,
-        "threshold_rule": threshold_rule,
-        "beta": beta,
-        "costs": costs,
-        "curve_points": curve_points,
-        "buckets": buckets,
-        "calibration_bins": calibration_bins,
-        "classes": classes,
-        "class_costs": class_costs,
-        "accuracy_weights": accuracy_weights,
-        "payoffs": payoffs,
-        "top_k": top_k,
-        "curve_metrics": curve_metrics,
-        "partial_auc": partial_auc,
-        "confidence": confidence,
-        "min_group_rows": min_group_rows,
-        "max_pair_segments": max_pair_segments,
-    }
-    Options.make(Keys(tuple(by), tuple(segments)), **options)  # checked before anything runs
-    states = read_states(
-        frame,
-        by=by,
-        segments=segments,
-        label=label,
-        score=score,
-        scores=scores,
-        prediction=prediction,
-        probabilities=probabilities,
-        classes=classes,
-        weight=weight,
-        positive=positive,
-        invalid_rows=invalid_rows,
-    )
+    return _evaluation({**locals()})
+
+
+def evaluate_path(
+    spark: SparkSession, path: str, *, filter: str | None = None, reader: str = "auto", **arguments: Any
+) -> Evaluation:
+    """What `evaluate` gives for a path of Parquet files, read by the workers themselves where that is exact.
+
+    Rows then never pass through the JVM, which is the dearest part of reading. A DataFrame cannot be read so: what was
+    done to it would be lost.
+
+    Parameters
+    ----------
+    spark : session.
+    path : as `spark.read.parquet` takes it.
+    filter : a SQL condition on its columns, or None.
+    reader : "auto" lets workers read with pyarrow where they read exactly what Spark does, else Spark, and logs why;
+        "spark" always lets Spark read; "arrow" is an error where pyarrow might read something else. Exact are: files on
+        local disk or HDFS; score, label and weight double, float, boolean or integer up to 32 bits; keys string,
+        integer, boolean, or date not in a legacy calendar, in the files or in their paths; a filter of AND, OR, =, IN
+        and ranges on partition columns.
+    arguments : those of `evaluate` after `frame`.
+
+    Returns
+    -------
+    Evaluation : the same, bit for bit where `evaluate` promises it.
+
+    Raises
+    ------
+    SchemaError, ConfigError, DataError : as `evaluate`; DataError also where the path cannot be read.
+
+    Examples
+    --------
+    >>> ev = evaluate_path(spark, "predictions", filter="day = '2026-11-29'", label="converted", score="score")
+    """
+    files = ParquetPath(spark, path, filter)
+    bound = signature(evaluate).bind(files.frame(), **arguments)
+    bound.apply_defaults()
+    return _evaluation(bound.arguments, files, reader)
+
+
+OF_STATES = (
+    *("by", "segments", "label", "score", "scores", "prediction", "probabilities", "classes", "weight", "positive"),
+    "invalid_rows",
+)
+"""The arguments of `evaluate` that say how predictions are read; `classes` is also an option."""
+
+
+def _evaluation(arguments: dict[str, Any], files: ParquetPath | None = None, reader: str = "auto") -> Evaluation:
+    """What the arguments of `evaluate` ask for."""
+    for argument in ("by", "segments"):
+        checked_names(argument, arguments[argument])
+    apart = {"frame", *OF_STATES} - {"classes"}
+    options = {name: value for name, value in arguments.items() if name not in apart}
+    # Checked before anything runs.
+    Options.make(Keys(tuple(arguments["by"]), tuple(arguments["segments"])), **options)
+    of_states = {name: arguments[name] for name in OF_STATES}
+    states = read_states(arguments["frame"], **of_states, files=files, reader=reader)
     return Evaluation(states, Options.make(states.keys, **options))
 
 

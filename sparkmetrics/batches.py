@@ -55,13 +55,26 @@ def key_codes(columns: Sequence[pa.Array], rows: int, within: Codes | None = Non
     """
     codes, size = (within.row, within.size) if within else (np.zeros(rows, dtype=np.int64), min(rows, 1))
     for column in columns:
-        # Without null_encoding="encode" the index of a null is garbage.
-        encoded = pc.dictionary_encode(column, null_encoding="encode")
-        codes = codes * len(encoded.dictionary) + encoded.indices.to_numpy(zero_copy_only=False)
-        codes, size = _compress(codes, size * len(encoded.dictionary))
+        indices, values = _encoded(column)
+        codes, size = _compress(codes * values + indices, size * values)
     first = np.empty(size, dtype=np.int64)
     first[codes[::-1]] = np.arange(rows - 1, -1, -1)
     return Codes(codes, first)
+
+
+def _encoded(column: pa.Array) -> tuple[Integers, int]:
+    """A number for each value, null for one, and a bound of these numbers."""
+    if pa.types.is_dictionary(column.type):
+        values = len(column.dictionary)
+        return pc.fill_null(column.indices.cast(pa.int64()), values).to_numpy(zero_copy_only=False), values + 1
+    # Without null_encoding="encode" the index of a null is garbage.
+    encoded = pc.dictionary_encode(column, null_encoding="encode")
+    return encoded.indices.to_numpy(zero_copy_only=False), len(encoded.dictionary)
+
+
+def plain(column: pa.Array) -> pa.Array:
+    """A column whose values stand in it, and not in a dictionary."""
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
 def _compress(codes: Integers, limit: int) -> tuple[Integers, int]:
@@ -259,7 +272,8 @@ def run_batches(
         entries = slice(begins[0], begins[-1])
         positive, negative = runs.positive[entries], runs.negative[entries]
         starts = begins - begins[0]
-        columns = dict(zip(keys.column_names, keys.take(pa.array(runs.first[chosen])).columns, strict=True))
+        first = pa.array(runs.first[chosen])
+        columns = {name: plain(column(keys, name).take(first)) for name in keys.column_names}
         columns |= {name: values.take(pa.array(chosen)) for name, values in extra.items()}
         if lead is not None:
             columns["lead"] = pa.array(lead[chosen] & (before[begin:end] == 0))

@@ -92,6 +92,8 @@ def evaluate(config_path: str, run_date: date) -> str:
         **job.columns.model_dump(),
         classes=job.evaluate.classes,
         invalid_rows=job.evaluate.invalid_rows,
+        files=tables.parquet_path(spark, job.predictions),
+        reader=job.predictions.reader,
     )
     rows = states.row_counts
     assert rows is not None

@@ -45,6 +45,7 @@ class PredictionsSection(Section):
     format: str = "parquet"
     options: dict[str, str | bool | int | float] = Field(default_factory=dict)
     filter: str | None = None
+    reader: Literal["auto", "spark", "arrow"] = "auto"
 
     @model_validator(mode="after")
     def _one_source(self) -> PredictionsSection:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pyspark.sql import Row
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from sparkmetrics import ranges
 from sparkmetrics.columns import listed
+from sparkmetrics.direct import Scan
 from sparkmetrics.errors import DataError, warn
 from sparkmetrics.predictions import BAD_ROWS, FAULTS, Predictions
 from sparkmetrics.ranges import Sizing
@@ -30,7 +31,13 @@ class RowCounts:
     dropped: Mapping[str, int]
 
 
-def inspect(predictions: Predictions, sizing: Sizing, invalid_rows: str) -> tuple[ranges.Plan, RowCounts]:
+DRAWN = ("tuple", "reason", "sample", "entry", "group")
+"""What rows are counted by first: null but for the tuple on a good row that is not sampled."""
+
+
+def inspect(
+    predictions: Predictions, sizing: Sizing, invalid_rows: str, scan: Scan | None = None
+) -> tuple[ranges.Plan, RowCounts]:
     """The one action: takes the sample for the cut points, and counts rows by what is wrong with them.
 
     Parameters
@@ -38,27 +45,18 @@ def inspect(predictions: Predictions, sizing: Sizing, invalid_rows: str) -> tupl
     predictions : from `clean`.
     sizing : how to cut the work.
     invalid_rows : "error" stops at bad rows, "drop" leaves them out and warns.
+    scan : how workers read the predictions, where they do.
 
     Raises
     ------
     DataError : no rows, bad rows under "error", a weight that is negative or above 1e100, a short vector, labels that
         do not fit `positive`.
     """
-    keys = predictions.keys
     good = F.col("reason").isNull()
-    sampled = ranges.sampled_rows(predictions.frame, keys, sizing)
-    drawn = (*keys.by_columns, "reason", "sample", "entry", "group")
-    negative_label = F.when(good & ~F.col("positive"), F.col("label_hash"))
-    pieces = sampled.groupBy(*drawn).agg(
-        F.count("*").alias("rows"),
-        F.sum(F.when(good & F.col("positive") & F.col("label_hash").isNotNull(), 1)).alias("positive_rows"),
-        F.min(negative_label).alias("least_label"),
-        F.max(negative_label).alias("largest_label"),
-        F.sum(F.when(good & F.col("inexact"), 1)).alias("inexact"),
-    )
+    pieces = _counted(predictions, sizing) if scan is None else _counted_by_workers(predictions, sizing, scan)
     rows, point = F.col("rows"), F.struct(F.col("sample").alias("score"), F.col("rows"))
     counted = {name: F.sum(F.when(F.col("reason") == name, rows)) for name in (*BAD_ROWS, *FAULTS)}
-    tuples = pieces.groupBy(*keys.by_columns).agg(
+    tuples = pieces.groupBy("tuple").agg(
         F.coalesce(F.sum(F.when(good, rows)), F.lit(0)).alias("used"),
         F.collect_list(F.when(good & F.col("sample").isNotNull(), point)).alias("samples"),
         F.size(F.collect_set(F.when(good, F.col("group")))).alias("groups"),
@@ -70,13 +68,44 @@ def inspect(predictions: Predictions, sizing: Sizing, invalid_rows: str) -> tupl
     )
     totals = [F.sum(name).alias(name) for name in ("positive_rows", "inexact", *counted)]
     totals += [F.min("least_label").alias("least_label"), F.max("largest_label").alias("largest_label")]
-    sample = ranges.collect_sample(tuples, keys, sizing, totals)
+    sample = ranges.collect_sample(tuples, sizing, totals)
+    if scan is not None:
+        _check_all_read(sample, scan)
     _check_rows(predictions, sample, invalid_rows)
     _check_labels(predictions, sample)
     dropped = {name: count for name in BAD_ROWS if (count := _sum(sample, name))}
     used = _sum(sample, "used")
     plan = ranges.plan(sample, sizing, ranges.shuffle_partitions(predictions.frame))
     return plan, RowCounts(used + sum(dropped.values()), used, dropped)
+
+
+def _counted(predictions: Predictions, sizing: Sizing) -> DataFrame:
+    """Rows by DRAWN, with what is counted of them."""
+    good = F.col("reason").isNull()
+    negative_label = F.when(good & ~F.col("positive"), F.col("label_hash"))
+    sampled = ranges.sampled_rows(predictions.frame, predictions.keys, sizing)
+    return sampled.groupBy(*DRAWN).agg(
+        F.count("*").alias("rows"),
+        F.sum(F.when(good & F.col("positive") & F.col("label_hash").isNotNull(), 1)).alias("positive_rows"),
+        F.min(negative_label).alias("least_label"),
+        F.max(negative_label).alias("largest_label"),
+        F.sum(F.when(good & F.col("inexact"), 1)).alias("inexact"),
+    )
+
+
+def _counted_by_workers(predictions: Predictions, sizing: Sizing, scan: Scan) -> DataFrame:
+    """The same, of rows that workers read."""
+    counted = scan.counts(predictions.frame.sparkSession, sizing.sample_every)
+    sums = (F.sum(name).alias(name) for name in ("rows", "positive_rows", "inexact"))
+    ends = (F.min("least_label").alias("least_label"), F.max("largest_label").alias("largest_label"))
+    return counted.groupBy(*DRAWN).agg(*sums, *ends)
+
+
+def _check_all_read(sample: list[Row], scan: Scan) -> None:
+    """Raises where workers read other rows than the files' footers promise."""
+    read = _sum(sample, "used") + sum(_sum(sample, name) for name in (*BAD_ROWS, *FAULTS))
+    if read != scan.pieces.rows:
+        raise DataError(f"{scan.pieces.rows} rows were to be read, and {read} were: the files changed. Run again.")
 
 
 def _sum(sample: list[Row], name: str) -> int:

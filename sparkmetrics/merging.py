@@ -19,7 +19,7 @@ from sparkmetrics import batches, kernel, ranges, schemas
 from sparkmetrics.batches import CellSplit
 from sparkmetrics.columns import Keys
 from sparkmetrics.ranges import Plan, Sizing
-from sparkmetrics.workers import map_partitions
+from sparkmetrics.workers import Task, map_partitions
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,16 @@ class Merged:
     plan: Plan
 
 
-def merge(source: DataFrame, keys: Keys, plan: Plan, sizing: Sizing, *, of_predictions: bool, weighted: bool) -> Merged:
+def merge(
+    source: DataFrame,
+    keys: Keys,
+    plan: Plan,
+    sizing: Sizing,
+    *,
+    of_predictions: bool,
+    weighted: bool,
+    read: Task | None = None,
+) -> Merged:
     """Score counts of predictions, or of counts from elsewhere, laid out for evaluation. Lazy.
 
     Parameters
@@ -46,6 +55,7 @@ def merge(source: DataFrame, keys: Keys, plan: Plan, sizing: Sizing, *, of_predi
     plan : where every score goes.
     of_predictions : which of the two it is.
     weighted : whether predictions carried weights.
+    read : what makes clean predictions of the source's rows in workers, where these are not predictions themselves.
     """
     if not of_predictions:
         source = source.withColumn("tuple", ranges.tuple_hash(keys))
@@ -58,6 +68,7 @@ def merge(source: DataFrame, keys: Keys, plan: Plan, sizing: Sizing, *, of_predi
         weighted=weighted,
         chunk=sizing.chunk_rows,
         plan=plan,
+        read=read,
     )
     split, lead = StructField("split", BooleanType()), StructField("lead", BooleanType())
     runs = map_partitions(source, build, _run_schema(keys, split)).repartition(plan.partitions, "slot")
@@ -86,12 +97,13 @@ def build_runs(
     weighted: bool,
     chunk: int,
     plan: Plan,
+    read: Task | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Worker: rows of predictions (or of counts) -> runs, a bounded chunk at a time."""
     uncut = np.zeros(0)
-    for table in _chunks(rows, chunk):
-        read = batches.entries_of_predictions if of_predictions else batches.entries_of_counts
-        entries = read(table, weighted)
+    entries_of = batches.entries_of_predictions if of_predictions else batches.entries_of_counts
+    for table in _chunks(read(rows) if read else rows, chunk):
+        entries = entries_of(table, weighted)
         tuples = batches.key_codes([batches.column(table, name) for name in by], table.num_rows)
         cells = batches.key_codes([batches.column(table, name) for name in segments], table.num_rows, within=tuples)
         hashes = batches.column(table, "tuple").to_numpy(zero_copy_only=False)

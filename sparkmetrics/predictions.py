@@ -48,8 +48,14 @@ BAD_ROWS = {
 FAULTS = {"vector score without element 1": "score", "negative weight": "weight", "weight above 1e100": "weight"}
 """Reasons that are an error under any policy."""
 
+LARGEST_WEIGHT = 1e100
+"""So that products of weights are numbers."""
+
 Label = bool | int | float | str
 """What `positive` may be."""
+
+LabelValue = bool | int | float
+"""What `positive` becomes for labels that are no strings."""
 
 
 @dataclass(frozen=True)
@@ -190,29 +196,40 @@ def _scored(score: Score, model: str) -> Column:
 
 def _label(column: Column, name: str, kind: DataType, positive: Label) -> tuple[Column, Column]:
     """The label, and whether it is the positive one, compared after casting both to one type."""
-    described = f"label column {name!r} has type {kind.simpleString()}"
-    if isinstance(kind, BooleanType):
-        if positive in (True, False) and not isinstance(positive, str):
-            return column, column == F.lit(bool(positive))
-        raise ConfigError(f"positive={positive!r}: {described}, so positive must be True or False.")
     if isinstance(kind, StringType):
         text = str(positive).lower() if isinstance(positive, bool) else str(positive)
         return column, column == F.lit(text)
+    value = positive_value(name, kind, positive)
     if isinstance(kind, NumericType):
-        try:
-            number = float(positive)
-        except (TypeError, ValueError, OverflowError):
-            raise ConfigError(f"positive={positive!r}: {described}, so positive must be a number.") from None
-        if math.isnan(number):
-            raise ConfigError("positive=NaN: a label that is not a number cannot be the positive one.")
-        if isinstance(kind, IntegralType):
-            column = column.cast("long")
-            whole = number.is_integer() and abs(number) < 2**63
-            exact = Decimal(positive) if isinstance(positive, str) else positive
-            return column, column == F.lit(int(exact)) if whole else F.lit(False)
-        column = column.cast("double")
-        return column, column == F.lit(number)
-    raise SchemaError(f"{described}: a label is boolean, numeric or string.")
+        column = column.cast("long" if isinstance(kind, IntegralType) else "double")
+    return column, F.lit(False) if value is None else column == F.lit(value)
+
+
+def positive_value(name: str, kind: DataType, positive: Label) -> LabelValue | None:
+    """The positive label as a value of a boolean or numeric column; None where that has no such value.
+
+    Raises
+    ------
+    ConfigError : `positive` is of another kind.
+    SchemaError : a column of this type holds no labels.
+    """
+    described = f"label column {name!r} has type {kind.simpleString()}"
+    if isinstance(kind, BooleanType):
+        if positive in (True, False) and not isinstance(positive, str):
+            return bool(positive)
+        raise ConfigError(f"positive={positive!r}: {described}, so positive must be True or False.")
+    if not isinstance(kind, NumericType):
+        raise SchemaError(f"{described}: a label is boolean, numeric or string.")
+    try:
+        number = float(positive)
+    except (TypeError, ValueError, OverflowError):
+        raise ConfigError(f"positive={positive!r}: {described}, so positive must be a number.") from None
+    if math.isnan(number):
+        raise ConfigError("positive=NaN: a label that is not a number cannot be the positive one.")
+    if not isinstance(kind, IntegralType):
+        return number
+    exact = Decimal(positive) if isinstance(positive, str) else positive
+    return int(exact) if number.is_integer() and abs(number) < 2**63 else None
 
 
 def checked_names(argument: str, names: object) -> None:
@@ -304,5 +321,5 @@ def _weight_tests() -> list[tuple[Column, str]]:
         (weight.isNull(), "null weight"),
         (F.isnan(weight), "NaN weight"),
         (weight < 0, "negative weight"),
-        (weight > 1e100, "weight above 1e100"),
+        (weight > LARGEST_WEIGHT, "weight above 1e100"),
     ]

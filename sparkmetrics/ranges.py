@@ -97,7 +97,7 @@ def sampled_rows(frame: DataFrame, keys: Keys, sizing: Sizing) -> DataFrame:
 
 
 def sampled_counts(counts: DataFrame, keys: Keys, sizing: Sizing) -> DataFrame:
-    """Rows of score counts -> one row per `by` tuple with `used`, `samples`, `groups`, as `collect_sample` takes them.
+    """Rows of score counts -> one row per hash of a `by` tuple with what `collect_sample` takes.
 
     Every `sample_every`-th score of a row is taken, from a start that the row's hash gives.
     """
@@ -107,7 +107,7 @@ def sampled_counts(counts: DataFrame, keys: Keys, sizing: Sizing) -> DataFrame:
     number = F.floor((size + start) / every).cast("int")
     positions = F.when(number > 0, F.sequence(F.lit(1), number)).otherwise(F.array().cast("array<int>"))
     drawn = counts.select(
-        *keys.by_columns,
+        tuple_hash(keys).alias("tuple"),
         size.alias("rows"),
         F.transform(positions, lambda i: F.get("score", i * every - start - 1)).alias("drawn"),
         F.xxhash64(F.lit(2), *keys.segment_columns).alias("group"),
@@ -116,32 +116,32 @@ def sampled_counts(counts: DataFrame, keys: Keys, sizing: Sizing) -> DataFrame:
     def point(score: Column) -> Column:
         return F.struct(score.alias("score"), F.lit(1).cast("long").alias("rows"))
 
-    return drawn.groupBy(*keys.by_columns).agg(
+    return drawn.groupBy("tuple").agg(
         F.sum("rows").alias("used"),
         F.flatten(F.collect_list(F.transform("drawn", point))).alias("samples"),
         F.size(F.collect_set(F.when(F.size("drawn") > 0, F.col("group")))).alias("groups"),
     )
 
 
-def collect_sample(tuples: DataFrame, keys: Keys, sizing: Sizing, totals: list[Column]) -> list[Row]:
+def collect_sample(tuples: DataFrame, sizing: Sizing, totals: list[Column]) -> list[Row]:
     """Runs the one action of planning.
 
     Parameters
     ----------
-    tuples : one row per `by` tuple with `used` (rows or scores), `samples` (array of (score, rows)), `groups`.
+    tuples : one row per hash of a `by` tuple, `tuple`, with `used` (rows or scores), `samples` (array of (score,
+        rows)), `groups`.
     totals : further sums to bring back; of the tuples that are not placed they come back added up.
 
     Returns
     -------
     One row per placed tuple, with its hash as `tuple`, and one for all others, whose `tuple` is null.
     """
-    placed = F.when(F.col("used") >= sizing.placed_rows, tuple_hash(keys))
     return (
-        tuples.withColumn("tuple", placed)
+        tuples.withColumn("tuple", F.when(F.col("used") >= sizing.placed_rows, F.col("tuple")))
         .groupBy("tuple")
         .agg(
             F.sum("used").alias("used"),
-            F.max(F.when(placed.isNotNull(), F.col("samples"))).alias("samples"),
+            F.max(F.when(F.col("tuple").isNotNull(), F.col("samples"))).alias("samples"),
             F.max("groups").alias("groups"),
             *totals,
         )

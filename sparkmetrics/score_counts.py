@@ -16,6 +16,7 @@ from sparkmetrics.errors import SPARK_ERRORS, DataError, SchemaError, WriteError
 from sparkmetrics.inspection import RowCounts
 from sparkmetrics.merging import Merged
 from sparkmetrics.ranges import Plan, Sizing
+from sparkmetrics.workers import Task
 
 if TYPE_CHECKING:
     from sparkmetrics.evaluation import Evaluation
@@ -50,6 +51,7 @@ class ScoreCounts:
         sizing: Sizing,
         plan: Plan | None = None,
         row_counts: RowCounts | None = None,
+        read: Task | None = None,
     ) -> None:
         self.keys = keys
         self.weighted = weighted
@@ -58,6 +60,7 @@ class ScoreCounts:
         self._source = source
         self._of_predictions = of_predictions
         self._plan = plan
+        self._read = read
 
     @cached_property
     def merged(self) -> Merged:
@@ -68,7 +71,13 @@ class ScoreCounts:
     def _merge(self) -> Merged:
         plan = self._plan or self._plan_of_counts()
         return merging.merge(
-            self._source, self.keys, plan, self.sizing, of_predictions=self._of_predictions, weighted=self.weighted
+            self._source,
+            self.keys,
+            plan,
+            self.sizing,
+            of_predictions=self._of_predictions,
+            weighted=self.weighted,
+            read=self._read,
         )
 
     @property
@@ -156,7 +165,7 @@ class ScoreCounts:
     def _plan_of_counts(self) -> Plan:
         """The cut points of counts that come from elsewhere: one action over the lengths of their arrays."""
         tuples = ranges.sampled_counts(self._source, self.keys, self.sizing)
-        sample = ranges.collect_sample(tuples, self.keys, self.sizing, [])
+        sample = ranges.collect_sample(tuples, self.sizing, [])
         return ranges.plan(sample, self.sizing, ranges.shuffle_partitions(self._source))
 
 

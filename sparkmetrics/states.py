@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -9,16 +10,20 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from sparkmetrics import inspection, predictions, schemas
+from sparkmetrics import inspection, predictions, ranges, schemas
 from sparkmetrics.class_columns import MAX_CLASSES, ProbabilityColumns, class_columns, class_name
 from sparkmetrics.class_counts import ClassCounts, class_counts_of
 from sparkmetrics.class_scores import ClassScores, class_scores_of
 from sparkmetrics.columns import Keys, listed
+from sparkmetrics.direct import Scan, scan_of
 from sparkmetrics.errors import ConfigError, DataError, SchemaError, warn
 from sparkmetrics.inspection import RowCounts
-from sparkmetrics.predictions import Label
+from sparkmetrics.parquet_files import READERS, NotExactError, ParquetPath
+from sparkmetrics.predictions import Label, Predictions
 from sparkmetrics.ranges import Sizing
 from sparkmetrics.score_counts import ScoreCounts
+
+log = logging.getLogger("sparkmetrics")
 
 INVALID_ROWS = ("error", "drop")
 
@@ -72,6 +77,8 @@ def read_states(
     positive: Label = 1,
     invalid_rows: str = "error",
     sizing: Sizing | None = None,
+    files: ParquetPath | None = None,
+    reader: str = "auto",
 ) -> States:
     """The states of a prediction table.
 
@@ -84,10 +91,13 @@ def read_states(
     frame, by, segments, label, score, scores, prediction, probabilities, classes, weight, positive, invalid_rows : as
         in `evaluate`.
     sizing : how work is cut into tasks; never changes a result.
+    files : the Parquet path that `frame` reads, where it is one and nothing was done to it but the filter.
+    reader : who reads it, one of READERS.
 
     Raises
     ------
-    SchemaError, ConfigError, DataError : as `evaluate`.
+    SchemaError, ConfigError, DataError : as `evaluate`. ConfigError also for the reader "arrow" where it might not read
+        what Spark reads.
     """
     if not hasattr(frame, "sparkSession"):
         raise SchemaError(f"A Spark DataFrame is expected, found {type(frame).__name__}.")
@@ -110,17 +120,19 @@ def read_states(
         reserved=schemas.reserved_names(),
         classes=more,
     )
-    plan, row_counts = inspection.inspect(clean, sizing, invalid_rows)
+    scan = None if more is not None else _scan(files, reader, clean, frame, sizing)
+    plan, row_counts = inspection.inspect(clean, sizing, invalid_rows, scan)
     of_scores = of_classes = of_probabilities = two = None
     if score is not None or scores is not None:
         of_scores = ScoreCounts(
             clean.keys,
-            clean.good,
+            clean.good if scan is None else scan.source(frame.sparkSession),
             weighted=clean.weighted,
             of_predictions=True,
             sizing=sizing,
             plan=plan,
             row_counts=row_counts,
+            read=None if scan is None else scan.good_rows,
         )
     if more is not None:
         counted = class_counts_of(clean.frame.where(F.col("reason").isNull()), clean.keys, clean.weighted)
@@ -132,6 +144,25 @@ def read_states(
         if more.classes is not None:
             of_probabilities = class_scores_of(clean, more.classes, sizing)
     return States(clean.keys, of_scores, of_classes, of_probabilities, two, row_counts)
+
+
+def _scan(files: ParquetPath | None, reader: str, clean: Predictions, frame: DataFrame, sizing: Sizing) -> Scan | None:
+    """How workers read the predictions themselves; None where Spark does, which is logged with the reason."""
+    if reader not in READERS:
+        raise ConfigError(f"reader must be one of {listed(READERS)}, found {reader!r}.")
+    if reader == "spark":
+        return None
+    kinds = {field.name: field.dataType for field in frame.schema}
+    try:
+        if files is None:
+            raise NotExactError("they are not a path of Parquet files")
+        return scan_of(files, clean, kinds, sizing.chunk_rows, ranges.shuffle_partitions(frame))
+    except NotExactError as why:
+        if reader == "arrow":
+            raise ConfigError(f"reader='arrow' cannot read the predictions: {why}. Use 'auto' or 'spark'.") from None
+        if files is not None:
+            log.info("Spark reads the predictions: %s", why)
+    return None
 
 
 def check_columns(score: object, scores: object, prediction: object, probabilities: object) -> None:

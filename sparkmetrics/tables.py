@@ -13,6 +13,7 @@ from sparkmetrics import schemas
 from sparkmetrics.config import PredictionsSection
 from sparkmetrics.errors import SPARK_ERRORS, ConfigError, DataError, WriteError, first_line
 from sparkmetrics.inspection import RowCounts
+from sparkmetrics.parquet_files import ParquetPath, filtered
 from sparkmetrics.score_counts import ROW_GROUP_BYTES, read_parquet
 
 RUNS = "runs"
@@ -24,6 +25,13 @@ TABLES = (*schemas.RESULT_TABLES, *schemas.STATE_TABLES)
 def day_path(root: str, table: str, run_date: date) -> str:
     """The folder of one table of one day: `<root>/<table>/run_date=YYYY-MM-DD`."""
     return f"{root.rstrip('/')}/{table}/run_date={run_date.isoformat()}"
+
+
+def parquet_path(spark: SparkSession, source: PredictionsSection) -> ParquetPath | None:
+    """The Parquet files of a config that workers may read themselves; None for any other source."""
+    if source.path is None or source.format.lower() != "parquet" or source.options:
+        return None
+    return ParquetPath(spark, source.path, source.filter)
 
 
 def read_predictions(spark: SparkSession, source: PredictionsSection) -> DataFrame:
@@ -44,13 +52,7 @@ def read_predictions(spark: SparkSession, source: PredictionsSection) -> DataFra
         raise DataError(f"Cannot read {where}: {first_line(error)}") from error
     if source.filter is None:
         return frame
-    try:
-        filtered = frame.where(source.filter)
-        # A Connect session takes the schema for known, and analyses the filter only when asked something else.
-        _ = filtered.isStreaming
-    except SPARK_ERRORS as error:
-        raise DataError(f"predictions.filter {source.filter!r} does not fit {where}: {first_line(error)}") from error
-    return filtered
+    return filtered(frame, source.filter, f"predictions.filter {source.filter!r}", where)
 
 
 def write_day(frame: DataFrame, root: str, table: str, run_date: date) -> int:

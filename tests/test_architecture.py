@@ -16,7 +16,7 @@ import sparkmetrics as sm
 PACKAGE = Path(sm.__file__).parent
 
 ORDER = [
-    *("errors", "kernel", "columns", "schemas", "workers", "session", "batches", "ranges", "levels"),
+    *("errors", "kernel", "hashes", "columns", "schemas", "workers", "session", "batches", "ranges", "levels"),
     *("exact_sums", "joins", "small_groups", "segment_names"),
     *("metrics.arithmetic", "metrics.counts", "metrics.parameters", "metrics.intervals", "metrics.steps"),
     *("metrics.parts", "metrics.pair_parts", "metrics.list_parts", "metrics.segment_parts", "metrics.registry"),
@@ -26,6 +26,8 @@ ORDER = [
         "class_tables",
         "class_columns",
         "predictions",
+        "parquet_files",
+        "direct",
         "inspection",
         "merging",
         "score_counts",
@@ -236,8 +238,8 @@ SIGNATURES: dict[str, list[str]] = {
     "Evaluation.segment_gap": ["self", "-> DataFrame"],
     "Evaluation.segment_disparity": ["self", "-> DataFrame"],
     "Evaluation.class_counts": ["self", "normalize: str | None = None", "-> DataFrame"],
-    "Evaluation.tables": ["self", "-> dict[str, Callable[[], DataFrame]]"],
-    "Evaluation.share": ["self", "pairs: bool = True", "-> None"],
+    "Evaluation.tables": ["self", "wanted: Collection[str] | None = None", "-> dict[str, Callable[[], DataFrame]]"],
+    "Evaluation.share": ["self", "tables: Collection[str] | None = None", "-> None"],
     "Evaluation.unpersist": ["self", "-> None"],
     "ScoreCounts.__add__": ["self", "other: ScoreCounts", "-> ScoreCounts"],
     "ScoreCounts.roll_up": ["self", "segments: Sequence[str]", "-> ScoreCounts"],
