@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sparkmetrics import kernel
+from sparkmetrics import kernel, packing
 from sparkmetrics.kernel import Booleans, Floats, Integers
 
 CELL_SCORES = 16_384
@@ -138,17 +138,13 @@ def entries_of_predictions(table: pa.Table, weighted: bool) -> Entries:
 
 
 def entries_of_counts(table: pa.Table, weighted: bool) -> Entries:
-    """The entries of rows of score counts, from their columns `score`, `pos`, `neg` and `rows`.
+    """The entries of rows of score counts, from their columns `score`, `pos`, `neg` (lists or packed) and `rows`.
 
     With weights a row without scores (all its predictions weigh 0) gives an entry of weight 0, so that its rows and
     its segment are not lost.
     """
-    lists = column(table, "score")
-    lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False).astype(np.int64)
+    lengths, score, positive, negative = _scores(table)
     source = np.repeat(np.arange(table.num_rows), lengths)
-    score, positive, negative = (
-        column(table, name).flatten().to_numpy(zero_copy_only=False) for name in ("score", "pos", "neg")
-    )
     if not weighted:
         return Entries(source, score, positive, negative, None)
     rows_of_row = floats(table, "rows")
@@ -164,6 +160,16 @@ def entries_of_counts(table: pa.Table, weighted: bool) -> Entries:
         np.concatenate([negative, nothing]),
         np.concatenate([rows, rows_of_row[~filled]]),
     )
+
+
+def _scores(table: pa.Table) -> tuple[Integers, Floats, Floats, Floats]:
+    """The number of scores of each row, and the scores and weights of all."""
+    score, pos, neg = (column(table, name) for name in packing.PACKED)
+    if packing.WIDTH in table.column_names:
+        return packing.unpacked(score, pos, neg, column(table, packing.WIDTH))
+    lengths = pc.fill_null(pc.list_value_length(score), 0).to_numpy(zero_copy_only=False)
+    values = (array.flatten().to_numpy(zero_copy_only=False) for array in (score, pos, neg))
+    return lengths.astype(np.int64), *values
 
 
 @dataclass(frozen=True)
@@ -249,7 +255,7 @@ class CellSplit:
 
 
 def run_batches(
-    runs: Runs, keys: pa.Table, extra: dict[str, pa.Array], lead: Booleans | None = None
+    runs: Runs, keys: pa.Table, extra: dict[str, pa.Array], lead: Booleans | None = None, packed: bool = True
 ) -> Iterator[pa.RecordBatch]:
     """Runs as rows of at most `CELL_SCORES` scores, in batches of bounded size.
 
@@ -259,11 +265,13 @@ def run_batches(
     keys : the key columns of the input, from which each run takes its first row.
     extra : further columns, one value a run.
     lead : which runs are first in their unit; adds a boolean column `lead`, true on the first row of such a run.
+    packed : whether scores and weights are bytes, which cost less than half on their way; else they are lists.
 
     Yields
     ------
     Record batches with the columns of `keys`, those of `extra`, `rows` (on the first row of a run, 0 on the others),
-    `positives`, `negatives` and the lists `score`, `pos`, `neg`.
+    `positives`, `negatives`, `bottom` and `top` (the least and the largest score), `score`, `pos`, `neg`, and
+    `packing.WIDTH` where these are packed.
     """
     run, before, sizes = cell_pieces(runs.length)
     offsets = np.concatenate([[0], np.cumsum(sizes)])
@@ -281,9 +289,18 @@ def run_batches(
         columns["positives"], columns["negatives"] = (
             pa.array(_piece_sums(weights, starts)) for weights in (positive, negative)
         )
-        for name, values in (("score", runs.score[entries]), ("pos", positive), ("neg", negative)):
-            columns[name] = pa.ListArray.from_arrays(pa.array(starts, pa.int32()), pa.array(values))
+        columns["bottom"], columns["top"] = _ends(runs.score[entries], starts)
+        of_scores = packing.packed if packed else packing.listed
+        columns |= of_scores(runs.score[entries], positive, negative, starts)
         yield from pa.table(columns).combine_chunks().to_batches()
+
+
+def _ends(scores: Floats, starts: Integers) -> tuple[pa.Array, pa.Array]:
+    """The first and the last score of each piece, null for an empty one."""
+    empty = np.diff(starts) == 0
+    padded = np.append(scores, 0.0)
+    first, last = padded[starts[:-1]], padded[np.maximum(starts[1:] - 1, 0)]
+    return pa.array(first, mask=empty), pa.array(last, mask=empty)
 
 
 def cell_pieces(lengths: Integers) -> tuple[Integers, Integers, Integers]:

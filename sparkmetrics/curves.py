@@ -57,7 +57,7 @@ def points(steps: Steps, curve_points: int | None, strict: bool) -> Iterator[tup
     kept = np.ones(len(steps.score), dtype=bool) if curve_points is None else _worth_keeping(steps, curve_points)
     gap = rate_gap(steps.cells)
     best = np.zeros(len(gap), dtype=bool)
-    best[kernel.last_maximum(np.nan_to_num(gap, nan=-1.0), steps.starts)] = True
+    best[kernel.last_maximum(kernel.without_nan(gap, -1.0), steps.starts)] = True
     chosen = np.flatnonzero(kept | best)[::-1]
     group = np.repeat(np.arange(len(steps.starts)), steps.lengths)[chosen]
     starts = kernel.segment_starts(group)
@@ -81,18 +81,30 @@ def _worth_keeping(steps: Steps, curve_points: int) -> Booleans:
     So every exact ROC point is within 1 / curve_points of the kept polyline. Both ends are kept. The rule reads nothing
     but counts and totals, so partitions do not change it.
     """
-    cells, above, totals = steps.cells, steps.above, steps.totals
-    kept: Booleans = _cell(cells.fp, totals.negatives, curve_points) != _cell(
-        above.negatives, totals.negatives, curve_points
+    cells, offsets, totals = steps.cells, steps.offsets, steps.totals
+    ends = steps.ends - 1
+
+    def moves(of_points: Floats, of_point_above: Floats) -> Booleans:
+        """Whether a point's cell is another than that of the point above, which for the top lies in another range."""
+        above = np.roll(of_points, -1)
+        above[ends] = of_point_above
+        return of_points != above
+
+    kept = moves(
+        _cell(cells.fp, totals.negatives, curve_points),
+        _cell(offsets.negatives_above, offsets.all_negatives, curve_points),
     )
-    kept |= _cell(cells.tp, totals.positives, curve_points) != _cell(above.positives, totals.positives, curve_points)
-    kept |= _doubling(cells.predicted_positives) != _doubling(above.weight)
+    kept |= moves(
+        _cell(cells.tp, totals.positives, curve_points),
+        _cell(offsets.positives_above, offsets.all_positives, curve_points),
+    )
+    kept |= moves(_doubling(cells.predicted_positives), _doubling(offsets.positives_above + offsets.negatives_above))
     kept |= cells.predicted_negatives == 0
     return kept
 
 
 def _cell(count: Floats, total: Floats, curve_points: int) -> Floats:
-    cells: Floats = np.floor(np.nan_to_num(ratio(curve_points * count, total)))
+    cells: Floats = np.floor(kernel.without_nan(ratio(curve_points * count, total)))
     return cells
 
 

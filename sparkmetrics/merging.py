@@ -13,9 +13,9 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql.types import BooleanType, IntegerType, StructField, StructType
+from pyspark.sql.types import BinaryType, BooleanType, DoubleType, IntegerType, StructField, StructType
 
-from sparkmetrics import batches, kernel, ranges, schemas
+from sparkmetrics import batches, kernel, packing, ranges, schemas
 from sparkmetrics.batches import CellSplit
 from sparkmetrics.columns import Keys
 from sparkmetrics.ranges import Plan, Sizing
@@ -29,7 +29,7 @@ class Merged:
     Attributes
     ----------
     frame : internal key columns, `range`, `slot`, `split` (the tuple has several ranges), `lead` (first row
-        of its (by, range)), and the columns of `schemas.SCORES`.
+        of its (by, range)), and what `batches.run_batches` makes of scores.
     plan : the cut points it was made with.
     """
 
@@ -46,6 +46,7 @@ def merge(
     of_predictions: bool,
     weighted: bool,
     read: Task | None = None,
+    packed: bool = True,
 ) -> Merged:
     """Score counts of predictions, or of counts from elsewhere, laid out for evaluation. Lazy.
 
@@ -56,6 +57,7 @@ def merge(
     of_predictions : which of the two it is.
     weighted : whether predictions carried weights.
     read : what makes clean predictions of the source's rows in workers, where these are not predictions themselves.
+    packed : whether the merged scores are packed, or lists.
     """
     if not of_predictions:
         source = source.withColumn("tuple", ranges.tuple_hash(keys))
@@ -72,19 +74,33 @@ def merge(
     )
     split, lead = StructField("split", BooleanType()), StructField("lead", BooleanType())
     runs = map_partitions(source, build, _run_schema(keys, split)).repartition(plan.partitions, "slot")
-    join = partial(merge_runs, by=by, segments=segments, weighted=weighted)
-    merged = map_partitions(runs, join, _run_schema(keys, split, lead))
+    join = partial(merge_runs, by=by, segments=segments, weighted=weighted, packed=packed)
+    merged = map_partitions(runs, join, _run_schema(keys, split, lead, packed=packed))
     return Merged(merged, plan)
 
 
-def _run_schema(keys: Keys, *more: StructField) -> StructType:
+def unpacked(merged: DataFrame, keys: Keys) -> DataFrame:
+    """Merged scores as lists: the same columns, but for the types of `score`, `pos` and `neg`."""
+    more = [merged.schema[name] for name in ("split", "lead")]
+    return map_partitions(merged, packing.as_lists, _run_schema(keys, *more, packed=False))
+
+
+def _run_schema(keys: Keys, *more: StructField, packed: bool = True) -> StructType:
+    scores = [field for field in schemas.SCORES if field.name in packing.PACKED]
     return StructType(
         [
             *(StructField(name, kind) for name, kind in zip(keys.columns, keys.types, strict=True)),
             StructField("range", IntegerType()),
             StructField("slot", IntegerType()),
             *more,
-            *schemas.SCORES,
+            *(field for field in schemas.SCORES if field not in scores),
+            *(StructField(name, DoubleType()) for name in ("bottom", "top")),
+            *([StructField(packing.WIDTH, IntegerType())] if packed else []),
+            *(
+                StructField(f.name, BinaryType() if packed else f.dataType)
+                for f in schemas.SCORES
+                if f.name in packing.PACKED
+            ),
         ]
     )
 
@@ -129,7 +145,7 @@ def build_runs(
 
 
 def merge_runs(
-    rows: Iterator[pa.RecordBatch], by: list[str], segments: list[str], weighted: bool
+    rows: Iterator[pa.RecordBatch], by: list[str], segments: list[str], weighted: bool, packed: bool = True
 ) -> Iterator[pa.RecordBatch]:
     """Worker: all runs of some (by, range) -> one run for each of their segments."""
     table = batches.whole_table(rows)
@@ -143,7 +159,7 @@ def merge_runs(
     lead[kernel.segment_starts(unit)] = True
     chosen = pa.array(runs.first)
     extra = {name: batches.column(table, name).take(chosen) for name in ("range", "slot", "split")}
-    yield from batches.run_batches(runs, table.select([*by, *segments]), extra, lead)
+    yield from batches.run_batches(runs, table.select([*by, *segments]), extra, lead, packed)
 
 
 def _chunks(rows: Iterator[pa.RecordBatch], chunk: int) -> Iterator[pa.Table]:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, GroupedData, Window
 from pyspark.sql import functions as F
 
-from sparkmetrics import batches, schemas
+from sparkmetrics import batches, packing
 from sparkmetrics.columns import Keys
 from sparkmetrics.levels import Level, at_levels, group_columns
 from sparkmetrics.merging import Merged
@@ -31,8 +31,7 @@ def level_cells(merged: DataFrame, keys: Keys, levels: Sequence[Level], names: S
 
     `level` is what stands for it in `names`; segments that a level does not use are NULL.
     """
-    ends = {"top": F.get("score", F.size("score") - 1), "bottom": F.get("score", F.lit(0))}
-    cells = _summed(merged.withColumns(ends).groupBy(*keys.columns, "range"))
+    cells = _summed(merged.groupBy(*keys.columns, "range"))
     leveled = at_levels(cells, keys, levels, names)
     return _summed(leveled.groupBy(*group_columns(keys), "range"))
 
@@ -89,7 +88,7 @@ def with_offsets(merged: Merged, keys: Keys, levels: Sequence[Level], sizing: Si
     The columns of the merged frame. When there is more than one range, also either `offsets` (an array on the first row
     of each range) or, as rows without scores, `level` and `VALUES`.
     """
-    scores = merged.frame.select(*keys.columns, "range", "slot", "lead", *(f.name for f in schemas.SCORES))
+    scores = merged.frame.select(*keys.columns, "range", "slot", "lead", "rows", packing.WIDTH, *packing.PACKED)
     if merged.plan.one_range:
         return scores
     table = offsets(merged.frame, keys, levels)

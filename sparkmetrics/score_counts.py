@@ -68,7 +68,7 @@ class ScoreCounts:
         merged = self._merge()
         return Merged(merged.frame.persist(StorageLevel.MEMORY_AND_DISK), merged.plan)
 
-    def _merge(self) -> Merged:
+    def _merge(self, packed: bool = True) -> Merged:
         plan = self._plan or self._plan_of_counts()
         return merging.merge(
             self._source,
@@ -78,6 +78,7 @@ class ScoreCounts:
             of_predictions=self._of_predictions,
             weighted=self.weighted,
             read=self._read,
+            packed=packed,
         )
 
     @property
@@ -88,12 +89,14 @@ class ScoreCounts:
         hold the weight of positives and negatives at each. `rows` stands on the first row of each stretch.
         """
         by, segments = self.keys.outward()
-        scores = self._laid_out().select(*by, "range", *segments, *(f.name for f in schemas.SCORES))
+        scores = self._lists().select(*by, "range", *segments, *(f.name for f in schemas.SCORES))
         return schemas.conform(scores, schemas.score_counts(self.keys))
 
-    def _laid_out(self) -> DataFrame:
+    def _lists(self) -> DataFrame:
         """Merged counts: those that are persisted, or else made for one use, so that nothing stays behind."""
-        return (self.merged if "merged" in self.__dict__ else self._merge()).frame
+        if "merged" in self.__dict__:
+            return merging.unpacked(self.merged.frame, self.keys)
+        return self._merge(packed=False).frame
 
     def __add__(self, other: ScoreCounts) -> ScoreCounts:
         """The counts of both: exactly those of the union of their rows, whatever their cut points.
@@ -159,7 +162,7 @@ class ScoreCounts:
 
     def _counts(self) -> DataFrame:
         """These counts under internal names, merged or not."""
-        source = self._laid_out() if self._of_predictions else self._source
+        source = self._lists() if self._of_predictions else self._source
         return source.select(*self.keys.columns, "range", *(f.name for f in schemas.SCORES))
 
     def _plan_of_counts(self) -> Plan:

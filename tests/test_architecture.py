@@ -16,8 +16,20 @@ import sparkmetrics as sm
 PACKAGE = Path(sm.__file__).parent
 
 ORDER = [
-    *("errors", "kernel", "hashes", "columns", "schemas", "workers", "session", "batches", "ranges", "levels"),
-    *("exact_sums", "joins", "small_groups", "segment_names"),
+    *(
+        "errors",
+        "kernel",
+        "hashes",
+        "columns",
+        "schemas",
+        "workers",
+        "session",
+        "packing",
+        "batches",
+        "ranges",
+        "levels",
+    ),
+    *("levels", "exact_sums", "joins", "small_groups", "segment_names"),
     *("metrics.arithmetic", "metrics.counts", "metrics.parameters", "metrics.intervals", "metrics.steps"),
     *("metrics.parts", "metrics.pair_parts", "metrics.list_parts", "metrics.segment_parts", "metrics.registry"),
     *("metrics.binary", "metrics.ranking", "metrics.best", "metrics.probability"),

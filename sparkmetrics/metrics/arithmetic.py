@@ -33,8 +33,11 @@ def ratio(numerator: Number, denominator: Number) -> Number:
         from pyspark.sql import functions as F  # workers compute with arrays and need no Spark
 
         return numerator / F.when(denominator != 0, denominator)
-    result = np.full(np.broadcast(numerator, denominator).shape, np.nan)
-    np.divide(numerator, denominator, out=result, where=np.asarray(denominator) != 0)
+    with np.errstate(all="ignore"):
+        result = np.asarray(np.divide(numerator, denominator))
+    zero = np.asarray(denominator) == 0
+    if zero.any():
+        result = np.where(zero, np.nan, result)
     return _plain(result)
 
 

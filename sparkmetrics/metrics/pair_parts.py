@@ -155,8 +155,10 @@ class Placements(Part):
         of_positives = ratio(cells.tn + steps.negative / 2.0, totals.negatives)
         of_negatives = ratio(above.positives + steps.positive / 2.0, totals.positives)
         moments = [*_moments(of_positives, steps.positive, steps), *_moments(of_negatives, steps.negative, steps)]
-        fractions = (steps.positive != np.rint(steps.positive)) | (steps.negative != np.rint(steps.negative))
-        whole = kernel.segment_sums(fractions.astype(np.float64), steps.starts) == 0.0
+        whole = np.ones(len(steps.starts), dtype=bool)
+        if not steps.whole:
+            fractions = (steps.positive != np.rint(steps.positive)) | (steps.negative != np.rint(steps.negative))
+            whole = kernel.segment_sums(fractions.astype(np.float64), steps.starts) == 0.0
         arrays = [*(pa.array(moment, mask=np.isnan(moment)) for moment in moments), pa.array(whole)]
         return dict(zip(self.columns(), arrays, strict=True))
 
@@ -170,10 +172,10 @@ class Placements(Part):
 
 def _moments(values: Floats, weights: Floats, steps: Steps) -> tuple[Floats, Floats, Floats]:
     """Weight, mean and sum of squared deviations of values in each group; NaN where the weight is 0."""
-    values = np.nan_to_num(values)
+    values = kernel.without_nan(values)
     weight = kernel.segment_sums(weights, steps.starts)
     mean = ratio(kernel.segment_sums(weights * values, steps.starts), weight)
-    squares = kernel.segment_sums(weights * np.square(values - steps.spread(np.nan_to_num(mean))), steps.starts)
+    squares = kernel.segment_sums(weights * np.square(values - steps.spread(kernel.without_nan(mean))), steps.starts)
     return weight, mean, np.where(weight == 0.0, np.nan, squares)
 
 

@@ -111,13 +111,13 @@ class Extreme(Part):
 
     def contribute(self, steps: Steps, weighted: bool, strict: bool) -> Mapping[str, pa.Array]:
         sign = -1.0 if self.lowest else 1.0
-        values: Floats = np.nan_to_num(sign * self.values(steps.cells), nan=-np.inf)
+        values = kernel.without_nan(sign * self.values(steps.cells), -np.inf)
         at = kernel.last_maximum(values, steps.starts)
         best, threshold = values[at], steps.thresholds(strict)[at]
         if self.with_none:
             offsets = steps.offsets
             is_top = (offsets.positives_above == 0) & (offsets.negatives_above == 0)
-            none = np.nan_to_num(sign * self.values(nothing_predicted(steps.group_totals)), nan=-np.inf)
+            none = kernel.without_nan(sign * self.values(nothing_predicted(steps.group_totals)), -np.inf)
             better = is_top & (none >= best)
             best, threshold = np.where(better, none, best), np.where(better, np.inf, threshold)
         undefined = np.isneginf(best)

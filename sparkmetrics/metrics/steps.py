@@ -125,11 +125,12 @@ class Steps:
 
         `fn` and `tn` are summed from below: totals less `tp` and `fp` would not be 0 at the lowest weighted score.
         """
-        below = (kernel.cumulate(weights, self.starts) for weights in (self.positive, self.negative))
+        known = True if self.whole else None  # one of the two may be whole where the other is not
+        below = (kernel.cumulate(weights, self.starts, known) for weights in (self.positive, self.negative))
         fn, tn = (kernel.preceding(sums, self.starts) for sums in below)
         return Cells(
-            tp=kernel.cumulate_from_end(self.positive, self.starts),
-            fp=kernel.cumulate_from_end(self.negative, self.starts),
+            tp=kernel.cumulate_from_end(self.positive, self.starts, known),
+            fp=kernel.cumulate_from_end(self.negative, self.starts, known),
             fn=fn,
             tn=tn,
         )
