@@ -184,6 +184,10 @@ def _local_settings() -> dict[str, str]:
     logging = Path(__file__).with_name("log4j2.properties").as_uri()
     return {
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={logging}",
+        # Spark 4 looks up the line of Python that each expression is from, and measures a batch for workers at every
+        # row it adds; at this bound it does not, and batches end at spark.sql.execution.arrow.maxRecordsPerBatch rows.
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
+        "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
         "spark.sql.shuffle.partitions": str(max(8, 2 * (os.cpu_count() or 1))),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",

@@ -16,19 +16,7 @@ import sparkmetrics as sm
 PACKAGE = Path(sm.__file__).parent
 
 ORDER = [
-    *(
-        "errors",
-        "kernel",
-        "hashes",
-        "columns",
-        "schemas",
-        "workers",
-        "session",
-        "packing",
-        "batches",
-        "ranges",
-        "levels",
-    ),
+    *("errors", "kernel", "hashes", "packing", "columns", "schemas", "workers", "session", "batches", "ranges"),
     *("levels", "exact_sums", "joins", "small_groups", "segment_names"),
     *("metrics.arithmetic", "metrics.counts", "metrics.parameters", "metrics.intervals", "metrics.steps"),
     *("metrics.parts", "metrics.pair_parts", "metrics.list_parts", "metrics.segment_parts", "metrics.registry"),
@@ -220,6 +208,14 @@ SIGNATURES: dict[str, list[str]] = {
         "* invalid_rows: str = 'error'",
         "-> Evaluation",
     ],
+    "evaluate_path": [
+        "spark: SparkSession",
+        "path: str",
+        "* filter: str | None = None",
+        "* reader: str = 'auto'",
+        "**arguments: Any",
+        "-> Evaluation",
+    ],
     "score_counts": [
         "frame: DataFrame",
         *SHARED_ARGUMENTS,
@@ -287,8 +283,8 @@ def test_public_names() -> None:
             "Sizing",
             "SparkMetricsError",
         ),
-        *("SparkMetricsWarning", "WriteError", "class_counts", "evaluate", "read_class_counts", "read_results"),
-        *("read_score_counts", "score_counts"),
+        *("SparkMetricsWarning", "WriteError", "class_counts", "evaluate", "evaluate_path", "read_class_counts"),
+        *("read_results", "read_score_counts", "score_counts"),
     ]
     pinned = {name.split(".")[1] for name in SIGNATURES if name.startswith("Evaluation.")}
     assert public(sm.Evaluation) == pinned | {"counts"}

@@ -21,7 +21,7 @@ from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 
 import sparkmetrics as sm
-from sparkmetrics import batches, kernel, ranges
+from sparkmetrics import batches, hashes, kernel, packing, ranges
 from sparkmetrics.batches import CELL_SCORES, CellSplit, Entries, Runs
 
 # A busy machine is no failure, and every run tries the same examples.
@@ -369,7 +369,10 @@ def test_rows_of_runs_are_bounded() -> None:
     )
     keys = pa.table({"s0": [f"key {i}" for i in range(len(lengths))]})
     lead = np.arange(len(lengths)) % 2 == 0
-    found = pa.Table.from_batches(batches.run_batches(runs, keys, {"range": pa.array(range(len(lengths)))}, lead))
+    extra = {"range": pa.array(range(len(lengths)))}
+    found = pa.Table.from_batches(batches.run_batches(runs, keys, extra, lead, packed=False))
+    packed = pa.Table.from_batches(packing.as_lists(batches.run_batches(runs, keys, extra, lead)))
+    assert packed.select(found.column_names) == found
     pieces = found.to_pylist()
     assert [len(piece["score"]) for piece in pieces] == [
         *(0, 1, CELL_SCORES, 0, CELL_SCORES, 1),
@@ -383,7 +386,44 @@ def test_rows_of_runs_are_bounded() -> None:
         assert piece["lead"] == (begins and lead[run])
         assert (piece["positives"], piece["negatives"]) == (2.0 * len(piece["score"]), 3.0 * len(piece["score"]))
         assert len(piece["pos"]) == len(piece["neg"]) == len(piece["score"])
+        ends = (piece["score"][0], piece["score"][-1]) if piece["score"] else (None, None)
+        assert (piece["bottom"], piece["top"]) == ends
     assert list(chain(*(piece["score"] for piece in pieces))) == score.tolist()
+
+
+WEIGHTS = st.sampled_from([0.0, 1.0, 255.0, 256.0, 65_535.0, 65_536.0, 2.0**32 - 1, 2.0**32, 2.0**60, 0.5, 1e-300])
+
+
+@steady
+@given(st.lists(st.lists(st.lists(st.tuples(SCORES, WEIGHTS, WEIGHTS), max_size=3), max_size=4), max_size=4))
+def test_packed_scores_are_what_was_packed(parts: list[list[list[tuple[float, float, float]]]]) -> None:
+    tables = []
+    for pieces in parts:
+        columns = np.array([entry for piece in pieces for entry in piece], dtype=np.float64).reshape(-1, 3).T
+        starts = np.cumsum([0, *(len(piece) for piece in pieces)])
+        tables.append(pa.table(packing.packed(*columns, starts)))
+    names = (*packing.PACKED, packing.WIDTH)
+    empty = pa.table(packing.packed(*np.zeros((3, 0)), np.zeros(1, dtype=np.int64)))
+    table = pa.concat_tables([*tables, empty]).combine_chunks()
+    for begin in range(2):  # a slice does not begin where its buffers do
+        part = [batches.column(table, name)[begin:] for name in names]
+        lengths, score, pos, neg = packing.unpacked(*part)
+        expected = [piece for pieces in parts for piece in pieces][begin:]
+        assert lengths.tolist() == [len(piece) for piece in expected]
+        assert list(zip(score, pos, neg, strict=True)) == [entry for piece in expected for entry in piece]
+
+
+@steady
+@given(st.lists(st.one_of(st.none(), st.text(max_size=9), st.text(min_size=4_096, max_size=4_100)), max_size=20))
+def test_hashes_are_of_values(values: list[str | None]) -> None:
+    column, number = pa.array(values, pa.string()), pa.array(range(len(values)), pa.int8())
+    plain = hashes.row_hashes(7, [column], len(values))
+    assert plain.tolist() == hashes.row_hashes(7, [column.dictionary_encode()], len(values)).tolist()
+    sliced = pa.concat_arrays([pa.array(["x"]), column])[1:]
+    assert plain.tolist() == hashes.row_hashes(7, [sliced], len(values)).tolist()
+    assert len(set(plain.tolist())) == len(set(values))
+    assert len(set(hashes.row_hashes(7, [column, number], len(values)).tolist())) == len(values)
+    assert not {*plain.tolist()} & {*hashes.row_hashes(8, [column], len(values)).tolist()}
 
 
 @steady
