@@ -88,7 +88,8 @@ def _worth_keeping(steps: Steps, curve_points: int) -> Booleans:
         """Whether a point's cell is another than that of the point above, which for the top lies in another range."""
         above = np.roll(of_points, -1)
         above[ends] = of_point_above
-        return of_points != above
+        moved: Booleans = of_points != above
+        return moved
 
     kept = moves(
         _cell(cells.fp, totals.negatives, curve_points),
