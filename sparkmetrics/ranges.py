@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from pyspark.sql import Column, DataFrame, Row
@@ -13,6 +13,9 @@ from pyspark.sql import functions as F
 from sparkmetrics.columns import Keys
 from sparkmetrics.errors import ConfigError
 from sparkmetrics.kernel import Floats, Integers
+
+MOST_SAMPLES = 1_000_000
+"""Most sampled scores that the driver takes, about, where it knows how many rows there are."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,10 @@ class Sizing:
     chunk_rows: int = 2_000_000
     broadcast_offsets: int = 1_000_000
     ranges: int | None = None
+
+    def sampling(self, rows: int) -> Sizing:
+        """The same, with a thinner sample where the table is so large that it would fill the driver."""
+        return replace(self, sample_every=max(self.sample_every, -(-rows // MOST_SAMPLES)))
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():

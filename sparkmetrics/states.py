@@ -120,8 +120,11 @@ def read_states(
         reserved=schemas.reserved_names(),
         classes=more,
     )
-    scan = None if more is not None else _scan(files, reader, clean, frame, sizing)
-    plan, row_counts = inspection.inspect(clean, sizing, invalid_rows, scan)
+    if more is not None:
+        files = None  # what tells classes is for Spark to read
+    scan = _scan(files, reader, clean, frame, sizing)
+    sampling = sizing if scan is None else sizing.sampling(scan.pieces.rows)
+    plan, row_counts = inspection.inspect(clean, sampling, invalid_rows, scan)
     of_scores = of_classes = of_probabilities = two = None
     if score is not None or scores is not None:
         of_scores = ScoreCounts(
