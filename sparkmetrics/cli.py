@@ -98,6 +98,8 @@ def evaluate(config_path: str, run_date: date) -> str:
     rows = states.row_counts
     assert rows is not None
     log.info("run %s: %d rows read, %d used, dropped %s", run.run_id, rows.read, rows.used, dict(rows.dropped) or 0)
+    options = Options.make(states.keys, **job.evaluate.model_dump(exclude={"invalid_rows"}))
+    Evaluation(states, options).tables(job.output.tables)  # asks before anything is written
     root, written = job.output.path, {}
     if job.output.save_counts and states.scores is not None:
         # What is evaluated is what was saved, so that a lost executor cannot make the two differ.
@@ -105,7 +107,6 @@ def evaluate(config_path: str, run_date: date) -> str:
         written["score_counts"] = tables.write_day(saved, root, "score_counts", run_date)
         path = tables.day_path(root, "score_counts", run_date)
         states = replace(states, scores=counts_of_frame(read_parquet(spark, path), path, states.scores.sizing))
-    options = Options.make(states.keys, **job.evaluate.model_dump(exclude={"invalid_rows"}))
     evaluation = Evaluation(states, options, run.run_id)
     evaluation.share(job.output.tables)
     for name, table in evaluation.tables(job.output.tables).items():

@@ -15,7 +15,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from sparkmetrics.columns import Keys
 from sparkmetrics.errors import ConfigError
-from sparkmetrics.options import Options
+from sparkmetrics.options import Options, checked_tables
+from sparkmetrics.schemas import RESULT_TABLES
 from sparkmetrics.states import check_columns
 
 RUN_DATE = "{run_date}"
@@ -185,12 +186,16 @@ def _without_not_yet(content: Mapping[str, Any]) -> tuple[list[str], dict[str, A
 
 def _option_problems(config: Config) -> list[str]:
     """What the evaluation itself would refuse."""
-    options = config.evaluate.model_dump(exclude={"invalid_rows"})
+    options, problems = config.evaluate.model_dump(exclude={"invalid_rows"}), []
     try:
         Options.make(Keys(tuple(config.columns.by), tuple(config.columns.segments)), **options)
     except ConfigError as error:
-        return [f"evaluate.{error}"]
-    return []
+        problems.append(f"evaluate.{error}")
+    try:
+        checked_tables(config.output.tables or (), RESULT_TABLES)
+    except ConfigError as error:
+        problems.append(f"output.{error}")
+    return problems
 
 
 def _describe(problem: Any) -> str:

@@ -37,6 +37,7 @@ def wrong() -> list[tuple[str, Any]]:
     for name in ("buckets", "calibration_bins"):
         found += [(name, value) for value in (0, -1, 2.0, "10", None, True)]
     found += [("curve_metrics", value) for value in ("f1", 1, None, ["roc_auc"], ["nope"], ["f1"], ["profit"], [1])]
+    found += [("metrics", value) for value in ("ks", 1, [], ["auc"], ["fbeta_2"], [1], [["ks"]], {"ks": 1})]
     found += [("min_group_rows", value) for value in (-1, 1.5, "5", None, True, 10**30)]
     found += [("max_pair_segments", value) for value in (1, 0, 2.0, None, 10**9)]
     found += [("levels", value) for value in (1, "", "cubes", [], ["F2"], [["day", 1]], [None], {"day": 1.5}.values())]
