@@ -65,7 +65,7 @@ def test_tables_that_do_not_share_the_pass_are_right_too(frame: DataFrame, share
 def test_tables_that_are_not_there_are_errors(frame: DataFrame) -> None:
     evaluation = sm.evaluate(frame, **ARGUMENTS)
     for wrong in (["nope"], ["class_counts"], "metrics", [1]):
-        with pytest.raises(sm.ConfigError, match="^tables"):
+        with pytest.raises(sm.ConfigError, match=r"^tables"):
             evaluation.share(wrong)
     assert list(evaluation.tables(["curves", "metrics", "curves"])) == ["curves", "metrics"]
 
