@@ -14,7 +14,7 @@ from sparkmetrics.columns import Keys
 from sparkmetrics.evaluation import Evaluation
 from sparkmetrics.levels import Levels
 from sparkmetrics.options import Options
-from sparkmetrics.parquet_files import ParquetPath
+from sparkmetrics.parquet_files import ParquetPath, filtered, read_parquet
 from sparkmetrics.predictions import Label, checked_names
 from sparkmetrics.ranges import Sizing
 from sparkmetrics.score_counts import ScoreCounts
@@ -78,7 +78,8 @@ def evaluate(
     levels : subsets of the segment columns to pool by; [] is the total. Shorthands, alone or in the list: "total",
         "each" (each segment column alone), "rollup" (the hierarchy: total, first column, first two, ...), "cube" (every
         subset). None takes the total, each segment column alone, and all of them crossed.
-    metrics : names of the metrics in `metrics` and `segment_disparity`; None takes all. Fewer cost less.
+    metrics : names of the metrics in `metrics` and `segment_disparity`; None takes all. Of
+        scores, only what these need is computed.
     thresholds : scores where confusion counts and their metrics are taken.
     threshold_rule : a row is a predicted positive when its score is ">=" (default) or ">" the threshold.
     beta : B of `fbeta_B`: how much more recall counts than precision.
@@ -139,14 +140,14 @@ def evaluate_path(
     filter : a SQL condition on its columns, or None.
     reader : "auto" lets workers read with pyarrow where they read exactly what Spark does, else Spark, and logs why;
         "spark" always lets Spark read; "arrow" is an error where pyarrow might read something else. Exact are: files on
-        local disk or HDFS; score, label and weight double, float, boolean or integer up to 32 bits; keys string,
-        integer, boolean, or date not in a legacy calendar, in the files or in their paths; a filter of AND, OR, =, IN
-        and ranges on partition columns.
+        local disk, and with "arrow" on HDFS; score, label and weight double, float, boolean or integer up to 32 bits;
+        keys string, integer, boolean, or date not in a legacy calendar, in the files or in their paths; a filter of
+        AND, OR, =, IN and ranges on partition columns.
     arguments : those of `evaluate` after `frame`.
 
     Returns
     -------
-    Evaluation : the same, bit for bit where `evaluate` promises it.
+    Evaluation : the same: without weights bit for bit.
 
     Raises
     ------
@@ -156,10 +157,11 @@ def evaluate_path(
     --------
     >>> ev = evaluate_path(spark, "predictions", filter="day = '2026-11-29'", label="converted", score="score")
     """
-    files = ParquetPath(spark, path, filter)
-    bound = signature(evaluate).bind(files.frame(), **arguments)
+    table = read_parquet(spark, path)
+    frame = table if filter is None else filtered(table, filter, f"filter {filter!r}", repr(path))
+    bound = signature(evaluate).bind(frame, **arguments)
     bound.apply_defaults()
-    return _evaluation(bound.arguments, files, reader)
+    return _evaluation(bound.arguments, ParquetPath(table, filter), reader)
 
 
 OF_STATES = (

@@ -94,6 +94,19 @@ def whole_table(batches: Iterable[pa.RecordBatch]) -> pa.Table | None:
     return pa.Table.from_batches(kept).combine_chunks() if kept else None
 
 
+def pieces_of(batch: pa.RecordBatch, most: int) -> Iterator[tuple[pa.RecordBatch, int]]:
+    """A batch with its number of scores; one whose rows hold lists of them in pieces of about `most`."""
+    scores = batch.column("score")
+    if not (pa.types.is_list(scores.type) or pa.types.is_large_list(scores.type)):
+        yield batch, batch.num_rows
+        return
+    reached = np.cumsum(pc.fill_null(pc.list_value_length(scores), 0).to_numpy(zero_copy_only=False).astype(np.int64))
+    starts = kernel.segment_starts(np.maximum(reached - 1, 0) // most)
+    for begin, length in zip(starts, kernel.segment_lengths(starts, len(reached)), strict=True):
+        before = int(reached[begin - 1]) if begin else 0
+        yield batch.slice(begin, length), int(reached[begin + length - 1]) - before
+
+
 def column(table: pa.Table, name: str) -> pa.Array:
     """A column of a table as one contiguous array."""
     chunks = table.column(name)
@@ -290,7 +303,7 @@ def run_batches(
             pa.array(_piece_sums(weights, starts)) for weights in (positive, negative)
         )
         columns["bottom"], columns["top"] = _ends(runs.score[entries], starts)
-        of_scores = packing.packed if packed else packing.listed
+        of_scores = packing.packed_columns if packed else packing.list_columns
         columns |= of_scores(runs.score[entries], positive, negative, starts)
         yield from pa.table(columns).combine_chunks().to_batches()
 

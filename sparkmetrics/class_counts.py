@@ -12,7 +12,8 @@ from sparkmetrics import schemas
 from sparkmetrics.columns import Keys, level_name, quote
 from sparkmetrics.errors import SchemaError
 from sparkmetrics.levels import Level, at_levels, group_columns
-from sparkmetrics.score_counts import note_of, read_parquet, with_note, write_parquet
+from sparkmetrics.parquet_files import read_parquet
+from sparkmetrics.score_counts import note_of, with_note, write_parquet
 
 if TYPE_CHECKING:
     from sparkmetrics.evaluation import Evaluation

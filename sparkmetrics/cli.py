@@ -21,7 +21,8 @@ from sparkmetrics import __version__, config, session, tables
 from sparkmetrics.errors import ConfigError, DataError, SchemaError, SparkMetricsError
 from sparkmetrics.evaluation import Evaluation
 from sparkmetrics.options import Options
-from sparkmetrics.score_counts import counts_of_frame, read_parquet
+from sparkmetrics.parquet_files import read_parquet
+from sparkmetrics.score_counts import counts_of_frame
 from sparkmetrics.states import read_states
 from sparkmetrics.tables import Run
 
@@ -86,13 +87,13 @@ def evaluate(config_path: str, run_date: date) -> str:
     run = Run(uuid.uuid4().hex, run_date, datetime.now(timezone.utc), loaded.sha256(), _versions())
     log.info("run %s: evaluate %s with %s", run.run_id, run_date, config_path)
     spark = session.get_session()
-    predictions = tables.read_predictions(spark, job.predictions)
+    predictions, files = tables.read_predictions(spark, job.predictions)
     states = read_states(
         predictions,
         **job.columns.model_dump(),
         classes=job.evaluate.classes,
         invalid_rows=job.evaluate.invalid_rows,
-        files=tables.parquet_path(spark, job.predictions),
+        files=files,
         reader=job.predictions.reader,
     )
     rows = states.row_counts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -11,18 +11,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyarrow import fs
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import DataType, DoubleType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import DoubleType, LongType, StringType, StructField, StructType
 
 from sparkmetrics import batches, hashes
 from sparkmetrics.kernel import Booleans, Floats, Integers
-from sparkmetrics.parquet_files import NotExactError, ParquetPath, Piece, Pieces
+from sparkmetrics.parquet_files import KEYS, NotExactError, ParquetPath, Piece, Pieces, located
 from sparkmetrics.predictions import LARGEST_WEIGHT, LabelValue, Predictions, positive_value
+from sparkmetrics.ranges import Sizing
 from sparkmetrics.workers import map_partitions
 
 BATCH_ROWS = 262_144
 """Rows that are read at a time."""
+
+BUFFER_BYTES = 1 << 20
+"""Bytes of a column that are read at a time."""
 
 OF_TUPLE, OF_SEGMENTS = 0, 1
 """Seeds of hashes."""
@@ -83,19 +86,20 @@ class Scan:
                     yield from self._of_piece(piece)
 
     def _of_piece(self, piece: Piece) -> Iterator[Rows]:
-        where, path = fs.FileSystem.from_uri(piece.uri)
-        size = where.get_file_info(path).size
-        if size != piece.size:
+        where, path = located(piece.uri)
+        info = where.get_file_info(path)
+        if (info.size, info.mtime_ns) != (piece.size, piece.changed):
             raise ValueError(
-                f"sparkmetrics: {piece.uri!r} had {piece.size} bytes when it was listed, and has {size or 'none'} now. "
-                "It changed while it was read; run again."
+                f"sparkmetrics: {piece.uri!r} had {piece.size} bytes when it was listed, and has {info.size or 'none'} "
+                "now, or was written anew. It changed while it was read; run again."
             )
         values = dict(zip((name for name, _ in self.pieces.partition_columns), piece.partition, strict=True))
         wanted = [*(name for name, _, _ in self.keys), self.label, self.score, *([self.weight] if self.weight else [])]
         stored = [name for name in dict.fromkeys(wanted) if name not in values]
         texts = [name for name, _, kind in self.keys if pa.types.is_string(kind) and name not in values]
         with where.open_input_file(path) as file:
-            reader = pq.ParquetFile(file, read_dictionary=texts)
+            # A row group is read through a buffer, however large it is.
+            reader = pq.ParquetFile(file, read_dictionary=texts, pre_buffer=False, buffer_size=BUFFER_BYTES)
             for batch in reader.iter_batches(BATCH_ROWS, list(piece.row_groups), stored, use_threads=False):
                 if batch.num_rows:
                     yield self._cleaned(batch, values)
@@ -105,7 +109,7 @@ class Scan:
         keys = {}
         for name, inside, kind in self.keys:
             in_path = name in values
-            keys[inside] = pa.repeat(pa.scalar(values[name], kind), size) if in_path else _key(batch.column(name), kind)
+            keys[inside] = _repeated(values[name], kind, size) if in_path else _key(batch.column(name), kind)
         label, no_label = _numbers(batch.column(self.label))
         score, no_score = _numbers(batch.column(self.score))
         weight = None
@@ -210,10 +214,18 @@ class Rows:
 
 
 def _key(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    """A key column as tasks take it, whatever else its file's writer noted; strings may be in a dictionary."""
-    if pa.types.is_dictionary(column.type):
-        return pa.DictionaryArray.from_arrays(column.indices, column.dictionary.cast(kind))
-    return column.cast(kind)
+    """A key column of one type for all files, whatever their writers noted: strings in a dictionary, others plain."""
+    if not pa.types.is_string(kind):
+        return batches.plain(column).cast(kind)
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    return pa.DictionaryArray.from_arrays(column.indices.cast(pa.int32()), column.dictionary.cast(kind))
+
+
+def _repeated(value: object, kind: pa.DataType, size: int) -> pa.Array:
+    """A column of one value, as a dictionary: it may be a long text."""
+    indices = pa.nulls(size, pa.int32()) if value is None else pa.array(np.zeros(size, dtype=np.int32))
+    return pa.DictionaryArray.from_arrays(indices, pa.array([] if value is None else [value], kind))
 
 
 def _numbers(column: pa.Array) -> tuple[Floats, Booleans]:
@@ -223,20 +235,8 @@ def _numbers(column: pa.Array) -> tuple[Floats, Booleans]:
     return found, pc.is_null(column).to_numpy(zero_copy_only=False)
 
 
-ARROW_TYPES = {
-    "string": pa.string(),
-    "tinyint": pa.int8(),
-    "smallint": pa.int16(),
-    "int": pa.int32(),
-    "bigint": pa.int64(),
-    "boolean": pa.bool_(),
-    "date": pa.date32(),
-}
-"""The types of keys that are read here, by Spark's names."""
-
-
 def scan_of(
-    files: ParquetPath, predictions: Predictions, kinds: Mapping[str, DataType], task_rows: int, tasks: int
+    files: ParquetPath, predictions: Predictions, sizing: Sizing, *, tasks: int, schemes: Collection[str]
 ) -> Scan:
     """How workers read the predictions of a path.
 
@@ -244,8 +244,9 @@ def scan_of(
     ----------
     files : the path.
     predictions : what `predictions.clean` makes of it; names and positive label are taken from there.
-    kinds : the types of the table's columns.
-    task_rows, tasks : as in `ParquetPath.pieces`.
+    sizing : how work is cut into tasks.
+    tasks : how many of these keep the cluster busy.
+    schemes : of the addresses that workers may read.
 
     Raises
     ------
@@ -257,16 +258,18 @@ def scan_of(
     if not isinstance(score, str) or not isinstance(label, str):
         raise NotExactError("there are scores of several models" if score else "there are no scores")
     numbers = [label, score, *([str(weight)] if weight is not None else [])]
-    pieces = files.pieces(numbers, keys.names, task_rows, tasks)
+    pieces = files.pieces(
+        numbers, keys.names, least=sizing.placed_rows, most=sizing.chunk_rows, tasks=tasks, schemes=schemes
+    )
     if not pieces.rows:
         raise NotExactError("there are no rows")
     described = zip(keys.names, keys.columns, keys.types, strict=True)
     return Scan(
         pieces=pieces,
-        keys=tuple((name, inside, ARROW_TYPES[kind.simpleString()]) for name, inside, kind in described),
+        keys=tuple((name, inside, KEYS[kind.simpleString()]) for name, inside, kind in described),
         by=len(keys.by),
         label=label,
         score=score,
         weight=None if weight is None else str(weight),
-        positive=positive_value(label, kinds[label], positive),
+        positive=positive_value(label, files.table.schema[label].dataType, positive),
     )

@@ -51,8 +51,7 @@ class Evaluation:
     """
 
     def __init__(self, states: States, options: Options, run_id: str | None = None) -> None:
-        if states.classes is None and (options.classes, options.class_costs) != (None, None):
-            raise ConfigError("classes and class_costs need prediction or probabilities: give one, or leave them out.")
+        options.check_fit(scores=states.scores is not None, classes=states.classes is not None)
         self.states = states
         self.options = options
         self.run_id = run_id or uuid.uuid4().hex
@@ -84,7 +83,7 @@ class Evaluation:
         if self.states.scores is not None:
             found.append(
                 metric_table(
-                    self._passes.groups,
+                    self._passes.groups_with(*self._passes.metric_parts),
                     self.states.keys,
                     self.options.score_metrics,
                     self.options.threshold_metrics,

@@ -17,6 +17,9 @@ GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 NULL = np.uint64(0x6E756C6C)
 """What stands for a null."""
 
+MOST_BYTES = 1 << 20
+"""Bytes of text that are hashed at a time."""
+
 BYTE_FACTORS = 4096
 """Factors of the bytes of a text; a longer one begins with them anew."""
 
@@ -79,6 +82,9 @@ def _of_texts(array: pa.Array) -> Hashes:
     """A multilinear hash of the bytes of each text, and its length."""
     _, offsets, data = array.buffers()
     ends = np.frombuffer(offsets, dtype=np.int32)[array.offset : array.offset + len(array) + 1].astype(np.int64)
+    if ends[-1] - ends[0] > MOST_BYTES and len(array) > 1:  # each byte takes 40 bytes here
+        half = len(array) // 2
+        return np.concatenate([_of_texts(array[:half]), _of_texts(array[half:])])
     lengths = np.diff(ends)
     values = lengths.astype(np.uint64)
     filled = np.flatnonzero(lengths)

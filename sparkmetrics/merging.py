@@ -80,27 +80,23 @@ def merge(
 
 
 def unpacked(merged: DataFrame, keys: Keys) -> DataFrame:
-    """Merged scores as lists: the same columns, but for the types of `score`, `pos` and `neg`."""
+    """Merged scores with lists in place of what is packed."""
     more = [merged.schema[name] for name in ("split", "lead")]
     return map_partitions(merged, packing.as_lists, _run_schema(keys, *more, packed=False))
 
 
 def _run_schema(keys: Keys, *more: StructField, packed: bool = True) -> StructType:
-    scores = [field for field in schemas.SCORES if field.name in packing.PACKED]
+    counts, scores = schemas.SCORES[:3], schemas.SCORES[3:]
     return StructType(
         [
             *(StructField(name, kind) for name, kind in zip(keys.columns, keys.types, strict=True)),
             StructField("range", IntegerType()),
             StructField("slot", IntegerType()),
             *more,
-            *(field for field in schemas.SCORES if field not in scores),
+            *counts,
             *(StructField(name, DoubleType()) for name in ("bottom", "top")),
             *([StructField(packing.WIDTH, IntegerType())] if packed else []),
-            *(
-                StructField(f.name, BinaryType() if packed else f.dataType)
-                for f in schemas.SCORES
-                if f.name in packing.PACKED
-            ),
+            *([StructField(field.name, BinaryType()) for field in scores] if packed else scores),
         ]
     )
 
@@ -167,14 +163,14 @@ def _chunks(rows: Iterator[pa.RecordBatch], chunk: int) -> Iterator[pa.Table]:
     held: list[pa.RecordBatch] = []
     size = 0
     for batch in rows:
-        held.append(batch)
-        lists = pa.types.is_list(batch.schema.field("score").type)
-        size += len(batch.column("score").flatten()) if lists else batch.num_rows
-        if size >= chunk:
-            table = batches.whole_table(held)
-            if table is not None:
-                yield table
-            held, size = [], 0
+        for piece, scores in batches.pieces_of(batch, chunk):
+            held.append(piece)
+            size += scores
+            if size >= chunk:
+                table = batches.whole_table(held)
+                if table is not None:
+                    yield table
+                held, size = [], 0
     table = batches.whole_table(held)
     if table is not None:
         yield table

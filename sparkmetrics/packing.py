@@ -25,7 +25,7 @@ WEIGHTS: dict[int, npt.DTypeLike] = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8:
 """How a weight is packed, by its bytes: whole numbers in the least type that holds them all."""
 
 
-def packed(score: Floats, pos: Floats, neg: Floats, starts: Integers) -> dict[str, pa.Array]:
+def packed_columns(score: Floats, pos: Floats, neg: Floats, starts: Integers) -> dict[str, pa.Array]:
     """Pieces of arrays as binary values, and WIDTH.
 
     Parameters
@@ -38,7 +38,7 @@ def packed(score: Floats, pos: Floats, neg: Floats, starts: Integers) -> dict[st
     return columns | {WIDTH: pa.array(np.full(len(starts) - 1, width, dtype=np.int32))}
 
 
-def listed(score: Floats, pos: Floats, neg: Floats, starts: Integers) -> dict[str, pa.Array]:
+def list_columns(score: Floats, pos: Floats, neg: Floats, starts: Integers) -> dict[str, pa.Array]:
     """The same pieces as lists of doubles."""
     offsets = pa.array(starts, pa.int32())
     arrays = zip(PACKED, (score, pos, neg), strict=True)
@@ -68,7 +68,8 @@ def as_lists(rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in rows:
         lengths, score, pos, neg = unpacked(*(batch.column(name) for name in (*PACKED, WIDTH)))
         others = {name: batch.column(name) for name in batch.schema.names if name not in (*PACKED, WIDTH)}
-        yield pa.RecordBatch.from_pydict(others | listed(score, pos, neg, np.concatenate([[0], np.cumsum(lengths)])))
+        starts = np.concatenate([[0], np.cumsum(lengths)])
+        yield pa.RecordBatch.from_pydict(others | list_columns(score, pos, neg, starts))
 
 
 def _width(*weights: Floats) -> int:
@@ -87,6 +88,7 @@ def _binary(values: npt.NDArray[Any], starts: Integers) -> pa.Array:
 
 def _bytes(array: pa.Array) -> npt.NDArray[np.uint8]:
     """The bytes of all values of a binary column, one after the other, aligned."""
+    array = array.cast(pa.binary())  # spark.sql.execution.arrow.useLargeVarTypes makes it large_binary
     _, offsets, data = array.buffers()
     if len(array) == 0 or data is None:
         return np.zeros(0, dtype=np.uint8)

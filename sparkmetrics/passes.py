@@ -115,18 +115,22 @@ class Passes:
         return PairLevels(self.counts.keys, levels, names, self.options.max_pair_segments, self.counts.weighted)
 
     @cached_property
+    def metric_parts(self) -> tuple[Part, ...]:
+        """What the table of metrics is made from; placements also tell whether weights are whole numbers."""
+        return (*parts(self.options.score_metrics).values(), PLACEMENTS, self.cells)
+
+    @property
     def parts(self) -> tuple[Part, ...]:
-        """All that the tables of groups are made from, of the tables that are wanted."""
-        parameters, tables = self.options.parameters, self._tables
-        wanted: dict[str, Part] = {}
-        if tables & {"metrics", "segment_disparity"}:
-            wanted = parts(self.options.score_metrics) | {PLACEMENTS.name: PLACEMENTS, self.cells.name: self.cells}
+        """What the tables of groups that are wanted are made from."""
+        parameters = self.options.parameters
         of_tables = {
-            "confusion": self.cells,
-            "gains": ranking.tops(parameters),
-            "calibration": probability.score_bins(parameters),
+            "metrics": self.metric_parts,
+            "segment_disparity": self.metric_parts,
+            "confusion": (self.cells,),
+            "gains": (ranking.tops(parameters),),
+            "calibration": (probability.score_bins(parameters),),
         }
-        return tuple((wanted | {part.name: part for table, part in of_tables.items() if table in tables}).values())
+        return tuple(dict.fromkeys(p for table, found in of_tables.items() if table in self._tables for p in found))
 
     @cached_property
     def groups(self) -> DataFrame:
@@ -173,20 +177,21 @@ class Passes:
         return self._emit(frozenset({kind}), wanted)
 
     def share(self, tables: Collection[str]) -> None:
-        """Makes one pass for these tables; it is kept until `unpersist`."""
+        """Makes one pass for these tables; it is kept until `unpersist`, or until another is shared."""
+        self.unpersist()
         self._tables = ALL_TABLES & frozenset(tables)
-        self.__dict__.pop("parts", None)
         if self._tables:
             kinds = self._shared_kinds
             self._shared = (kinds, self._emit(kinds, self._shared_parts).persist(StorageLevel.MEMORY_AND_DISK))
 
     def unpersist(self) -> None:
-        """Frees what the cluster keeps of passes."""
+        """Frees what the cluster keeps of passes; what is asked for later is made anew."""
         if self._shared is not None:
             self._shared[1].unpersist()
+            self._shared = None
         for name in ("groups", "segments", "sides", "pair_wins", "largest"):
             if name in self.__dict__:
-                self.__dict__[name].unpersist()
+                self.__dict__.pop(name).unpersist()
 
     @property
     def _shared_kinds(self) -> frozenset[str]:
@@ -194,7 +199,7 @@ class Passes:
         tables, segments = self._tables, any(self.options.levels)
         numbered = "curves" in tables and self.options.curve_points is None
         emits = {
-            GROUPS: bool(tables & (OF_GROUPS | OF_SIDES)) or numbered,
+            GROUPS: bool(tables & (OF_GROUPS | OF_SIDES)) or numbered or self.options.min_group_rows > 0,
             POINTS: "curves" in tables,
             PAIRS: segments and ("segment_auc" in tables or (self.counts.weighted and bool(tables & OF_SIDES))),
         }

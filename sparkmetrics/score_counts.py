@@ -12,9 +12,10 @@ from pyspark.sql import functions as F
 
 from sparkmetrics import merging, ranges, schemas
 from sparkmetrics.columns import Keys, quote
-from sparkmetrics.errors import SPARK_ERRORS, DataError, SchemaError, WriteError, first_line
+from sparkmetrics.errors import SPARK_ERRORS, SchemaError, WriteError, first_line
 from sparkmetrics.inspection import RowCounts
 from sparkmetrics.merging import Merged
+from sparkmetrics.parquet_files import read_parquet
 from sparkmetrics.ranges import Plan, Sizing
 from sparkmetrics.workers import Task
 
@@ -213,16 +214,6 @@ def note_of(frame: DataFrame, column: str, where: str, what: str) -> dict[str, A
     if note.get("format", FORMAT) > FORMAT:
         raise SchemaError(f"{where!r} holds {what} of format {note['format']}; this version reads up to {FORMAT}.")
     return note
-
-
-def read_parquet(spark: SparkSession, path: str) -> DataFrame:
-    """A Parquet folder as a DataFrame. Raises DataError where Spark cannot read it."""
-    try:
-        frame = spark.read.parquet(path)
-        _ = frame.schema  # a Connect session looks for the path only now
-    except SPARK_ERRORS as error:
-        raise DataError(f"Cannot read {path!r}: {first_line(error)}") from error
-    return frame
 
 
 def counts_of_frame(frame: DataFrame, where: str, sizing: Sizing) -> ScoreCounts:

@@ -18,7 +18,7 @@ from sparkmetrics.columns import Keys, listed
 from sparkmetrics.direct import Scan, scan_of
 from sparkmetrics.errors import ConfigError, DataError, SchemaError, warn
 from sparkmetrics.inspection import RowCounts
-from sparkmetrics.parquet_files import READERS, NotExactError, ParquetPath
+from sparkmetrics.parquet_files import ASKED_SCHEMES, READERS, SCHEMES, NotExactError, ParquetPath
 from sparkmetrics.predictions import Label, Predictions
 from sparkmetrics.ranges import Sizing
 from sparkmetrics.score_counts import ScoreCounts
@@ -120,9 +120,7 @@ def read_states(
         reserved=schemas.reserved_names(),
         classes=more,
     )
-    if more is not None:
-        files = None  # what tells classes is for Spark to read
-    scan = _scan(files, reader, clean, frame, sizing)
+    scan = _scan(files, reader, clean, sizing, of_classes=more is not None)
     sampling = sizing if scan is None else sizing.sampling(scan.pieces.rows)
     plan, row_counts = inspection.inspect(clean, sampling, invalid_rows, scan)
     of_scores = of_classes = of_probabilities = two = None
@@ -149,17 +147,19 @@ def read_states(
     return States(clean.keys, of_scores, of_classes, of_probabilities, two, row_counts)
 
 
-def _scan(files: ParquetPath | None, reader: str, clean: Predictions, frame: DataFrame, sizing: Sizing) -> Scan | None:
+def _scan(files: ParquetPath | None, reader: str, clean: Predictions, sizing: Sizing, of_classes: bool) -> Scan | None:
     """How workers read the predictions themselves; None where Spark does, which is logged with the reason."""
     if reader not in READERS:
         raise ConfigError(f"reader must be one of {listed(READERS)}, found {reader!r}.")
     if reader == "spark":
         return None
-    kinds = {field.name: field.dataType for field in frame.schema}
     try:
         if files is None:
-            raise NotExactError("they are not a path of Parquet files")
-        return scan_of(files, clean, kinds, sizing.chunk_rows, ranges.shuffle_partitions(frame))
+            raise NotExactError("they are no path of Parquet files without options")
+        if of_classes:
+            raise NotExactError("there are predicted classes or probabilities")
+        schemes = ASKED_SCHEMES if reader == "arrow" else SCHEMES
+        return scan_of(files, clean, sizing, tasks=ranges.shuffle_partitions(files.table), schemes=schemes)
     except NotExactError as why:
         if reader == "arrow":
             raise ConfigError(f"reader='arrow' cannot read the predictions: {why}. Use 'auto' or 'spark'.") from None

@@ -13,8 +13,8 @@ from sparkmetrics import schemas
 from sparkmetrics.config import PredictionsSection
 from sparkmetrics.errors import SPARK_ERRORS, ConfigError, DataError, WriteError, first_line
 from sparkmetrics.inspection import RowCounts
-from sparkmetrics.parquet_files import ParquetPath, filtered
-from sparkmetrics.score_counts import ROW_GROUP_BYTES, read_parquet
+from sparkmetrics.parquet_files import ParquetPath, filtered, read_parquet
+from sparkmetrics.score_counts import ROW_GROUP_BYTES
 
 RUNS = "runs"
 """The ledger: one file a run, written last."""
@@ -27,15 +27,8 @@ def day_path(root: str, table: str, run_date: date) -> str:
     return f"{root.rstrip('/')}/{table}/run_date={run_date.isoformat()}"
 
 
-def parquet_path(spark: SparkSession, source: PredictionsSection) -> ParquetPath | None:
-    """The Parquet files of a config that workers may read themselves; None for any other source."""
-    if source.path is None or source.format.lower() != "parquet" or source.options:
-        return None
-    return ParquetPath(spark, source.path, source.filter)
-
-
-def read_predictions(spark: SparkSession, source: PredictionsSection) -> DataFrame:
-    """The prediction table of a config, filtered.
+def read_predictions(spark: SparkSession, source: PredictionsSection) -> tuple[DataFrame, ParquetPath | None]:
+    """The prediction table of a config, filtered, and its files where workers may read these themselves.
 
     Raises
     ------
@@ -50,9 +43,11 @@ def read_predictions(spark: SparkSession, source: PredictionsSection) -> DataFra
         _ = frame.schema  # a Connect session looks for the path only now
     except SPARK_ERRORS as error:
         raise DataError(f"Cannot read {where}: {first_line(error)}") from error
+    plain = source.path is not None and source.format.lower() == "parquet" and not source.options
+    files = ParquetPath(frame, source.filter) if plain else None
     if source.filter is None:
-        return frame
-    return filtered(frame, source.filter, f"predictions.filter {source.filter!r}", where)
+        return frame, files
+    return filtered(frame, source.filter, f"predictions.filter {source.filter!r}", where), files
 
 
 def write_day(frame: DataFrame, root: str, table: str, run_date: date) -> int:

@@ -64,12 +64,13 @@ def both(spark: SparkSession, path: Path, **changes: Any) -> tuple[sm.Evaluation
 def test_a_folder_of_awkward_files(spark: SparkSession, tmp_path: Path) -> None:
     table = rows(3_000)
     write(tmp_path, "a b%20c.parquet", table.slice(0, 1_000), row_group_size=170)
-    write(tmp_path, "part=x/empty.parquet".replace("part=x/", ""), table.slice(0, 0))
+    write(tmp_path, "empty.parquet", table.slice(0, 0))
     write(tmp_path, "plain.parquet", table.slice(1_000, 1_000), use_dictionary=False, compression="zstd")
     large = with_column(table.slice(2_000, 990), "seg", table.slice(2_000, 990)["seg"].cast(pa.large_string()))
     write(tmp_path, "large.parquet", large, data_page_version="2.0")
     coded = with_column(table.slice(2_990), "seg", table.slice(2_990)["seg"].combine_chunks().dictionary_encode())
     write(tmp_path, "coded.parquet", coded)
+    pq.write_metadata(table.schema, tmp_path / "_metadata")
     (tmp_path / "_hidden.parquet").write_text("not a Parquet file")
     (tmp_path / ".hidden.parquet").write_text("neither")
     direct, _ = both(spark, tmp_path)
@@ -117,9 +118,9 @@ def test_keys_of_every_type_with_nulls(spark: SparkSession, tmp_path: Path) -> N
 def partitioned(folder: Path) -> Path:
     table, days = rows(400), ("2026-11-28", "2026-11-29", "__HIVE_DEFAULT_PARTITION__")
     for number, day in enumerate(days):
-        for model in ("a%2Fb", "c d", "1"):
+        for model in ("a%2Fb", "c d", "1", "Z%C3%BCrich", "(é"):
             part = table.slice(number * 100 + len(model), 60 + len(model)).drop(["model"])
-            write(folder, f"day={day}/model={model}/n=0{len(model)}/x.parquet", part, row_group_size=25)
+            write(folder, f"day={day}/model={model}/file=0{len(model)}/x.parquet", part, row_group_size=25)
     return folder
 
 
@@ -128,17 +129,17 @@ def partitioned(folder: Path) -> Path:
     [
         None,
         "day = '2026-11-29'",
-        "day >= DATE'2026-11-29' and n in (1, 3)",
+        "day >= DATE'2026-11-29' and file in (1, 3)",
         "(day is null or not day > '2026-11-28') and model <> '1'",
-        "model = '1' OR n BETWEEN 5 and 6",
+        "model IN ('1', '(é') OR file BETWEEN 5 and 6",
     ],
 )
 def test_partition_columns(spark: SparkSession, tmp_path: Path, condition: str | None) -> None:
     path = partitioned(tmp_path)
-    direct, _ = both(spark, path, by=["day", "n"], segments=["seg", "model"], levels=["each"], filter=condition)
+    direct, _ = both(spark, path, by=["day", "file"], segments=["seg", "model"], levels=["each"], filter=condition)
     assert direct.states.row_counts is not None
     found = {row["model"] for row in direct.confusion().select("model").distinct().collect()}
-    assert found <= {None, "a/b", "c d", "1"}
+    assert found <= {None, "a/b", "c d", "1", "ZÃ¼rich", "(é"}  # Spark takes each byte of %C3%BC for a character
 
 
 def test_weights_agree(spark: SparkSession, tmp_path: Path) -> None:
@@ -186,12 +187,12 @@ def test_faults_are_the_same_errors(spark: SparkSession, tmp_path: Path, name: s
 
 
 def test_a_big_file_is_many_tasks(spark: SparkSession, tmp_path: Path) -> None:
-    write(tmp_path, "a.parquet", rows(4_000), row_group_size=500)
+    write(tmp_path, "a.parquet", rows(40_000), row_group_size=5_000)
     direct, _ = both(spark, tmp_path)
     scan = direct.counts._read.__self__  # type: ignore[union-attr]
     assert [len(task) for task in scan.pieces.tasks] == [1, 1]  # as many as spark.sql.shuffle.partitions
     assert [piece.row_groups for task in scan.pieces.tasks for piece in task] == [(0, 1, 2, 3), (4, 5, 6, 7)]
-    assert scan.pieces.rows == 4_000
+    assert scan.pieces.rows == 40_000
 
 
 # --- what only Spark reads
@@ -228,6 +229,10 @@ def of_delta(folder: Path) -> None:
     (folder / "_delta_log").mkdir()
 
 
+def in_path_too(folder: Path) -> None:
+    write(folder, "model=x/a.parquet", rows(20))
+
+
 def changed(name: str, values: Any) -> Any:
     return lambda folder: write(folder, "a.parquet", with_column(rows(20), name, values))
 
@@ -245,6 +250,8 @@ NOT_EXACT: dict[str, tuple[Any, dict[str, Any], str]] = {
     "two types": (two_types, {}, "column 'p' is stored as"),
     "one column less": (one_column_less, {}, "column 'seg'"),
     "other case": (other_case, {}, "column 'seg'"),
+    "in the path, too": (in_path_too, {}, "'model' is in the files and in their paths"),
+    "classes": (changed("y", pa.array([1, 0] * 10, pa.int32())), {"prediction": "y"}, "there are predicted classes"),
     "Delta": (of_delta, {}, "Delta"),
     "filter of rows": (changed("y", pa.array([1, 0] * 10, pa.int32())), {"filter": "p > 0.2"}, "the filter"),
     "several models": (
@@ -274,7 +281,13 @@ def test_what_might_differ_is_for_spark(
     assert auto.metrics().count() > 0
 
 
-@pytest.mark.parametrize("condition", ["rand() < 0.5", "n = (select 1)", "lower(model) = 'c d'", "p > 0.5 and n = 1"])
+@pytest.mark.parametrize(
+    "condition",
+    [
+        *("rand() < 0.5", "file = (select 1)", "lower(model) = 'c d'", "p > 0.5 and file = 1"),
+        *("`input_file_name`() like '%x%'", "rand/**/() < 0.5", "model = 'a' -- and"),
+    ],
+)
 def test_filters_that_only_spark_judges(spark: SparkSession, tmp_path: Path, condition: str) -> None:
     with pytest.raises(sm.ConfigError, match="the filter"):
         sm.evaluate_path(
@@ -298,6 +311,6 @@ def test_a_file_that_changed_is_an_error(spark: SparkSession, tmp_path: Path) ->
     path = write(tmp_path, "a.parquet", rows(50))
     evaluation = sm.evaluate_path(spark, str(tmp_path), reader="arrow", **COLUMNS)
     path.unlink()
-    write(tmp_path, "a.parquet", rows(60))
+    write(tmp_path, "a.parquet", rows(50))
     with pytest.raises(Exception, match="It changed while it was read"):
         evaluation.metrics().collect()
