@@ -117,7 +117,7 @@ class Passes:
     @cached_property
     def metric_parts(self) -> tuple[Part, ...]:
         """What the table of metrics is made from; placements also tell whether weights are whole numbers."""
-        return (*parts(self.options.score_metrics).values(), PLACEMENTS, self.cells)
+        return tuple(dict.fromkeys([*parts(self.options.score_metrics).values(), PLACEMENTS, self.cells]))
 
     @property
     def parts(self) -> tuple[Part, ...]:
