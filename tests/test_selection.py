@@ -38,28 +38,25 @@ def test_chosen_metrics_are_those_of_all(frame: DataFrame, changes: dict[str, An
     assert {key[2] for key in some} == {*CHOSEN}
 
 
-@pytest.mark.parametrize("one", ["roc_auc", "f1", "brier", "average_precision"])
-def test_any_metric_may_be_alone(frame: DataFrame, one: str) -> None:
-    found = sm.evaluate(frame, **ARGUMENTS, metrics=[one])
-    assert {key[2] for key in values(found)} == {one}
-    assert {row["metric"] for row in found.segment_disparity().collect()} == {one}
+def test_a_metric_may_be_alone(frame: DataFrame) -> None:
+    found = sm.evaluate(frame, **ARGUMENTS, metrics=["brier"])
+    assert {key[2] for key in values(found)} == {"brier"}
+    assert {row["metric"] for row in found.segment_disparity().collect()} == {"brier"}
 
 
-@pytest.mark.parametrize(
-    "shared", [["metrics"], ["curves", "gains"], ["confusion"], ["segment_gap", "calibration"], ["segment_auc"], []]
-)
-def test_tables_that_do_not_share_the_pass_are_right_too(frame: DataFrame, shared: list[str]) -> None:
-    names = ("metrics", "confusion", "curves", "gains", "calibration", "segment_auc", "segment_summary", "segment_gap")
+def test_tables_that_do_not_share_the_pass_are_right_too(frame: DataFrame) -> None:
+    names = ("metrics", "confusion", "curves", "gains", "segment_gap")
     expected = tables(sm.evaluate(frame, **ARGUMENTS), names)
+    keys = ["level", "seg", "metric", "threshold", "point", "bucket"]
     evaluation = sm.evaluate(frame, **ARGUMENTS)
-    evaluation.share(shared)
-    keys = ["level", "seg", "metric", "threshold", "point", "bucket", "bin", "positive_segment", "negative_segment"]
-    found = {name: make().drop("run_id").toArrow() for name, make in evaluation.tables(names).items()}
+    for shared in (["curves", "gains"], ["metrics"], []):
+        evaluation.share(shared)
+        found = {name: make().drop("run_id").toArrow() for name, make in evaluation.tables(names).items()}
+        assert_same_bits(
+            {n: t.sort_by([(k, "ascending") for k in keys if k in t.column_names]) for n, t in found.items()},
+            {n: t.sort_by([(k, "ascending") for k in keys if k in t.column_names]) for n, t in expected.items()},
+        )
     evaluation.unpersist()
-    assert_same_bits(
-        {n: t.sort_by([(k, "ascending") for k in keys if k in t.column_names]) for n, t in found.items()},
-        {n: t.sort_by([(k, "ascending") for k in keys if k in t.column_names]) for n, t in expected.items()},
-    )
 
 
 def test_tables_that_are_not_there_are_errors(frame: DataFrame) -> None:
