@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tempfile
 
 import pytest
 
 SCRIPT = """
-import resource, sys
+import os, resource, sys
 from functools import partial
 
 import numpy as np
@@ -43,10 +44,19 @@ if task == "build":
     for _ in build(predictions(entries), chunk=CHUNK):
         pass
 else:
-    runs = list(build(predictions(entries), chunk=100_000))
+    # Made in a child, whose peak is its own.
+    path = sys.argv[5]
+    if (child := os.fork()) == 0:
+        with pa.OSFile(path, "wb") as file:
+            merged = merging.merge_runs(build(predictions(entries), chunk=100_000), **shared)
+            first = next(merged)
+            with pa.ipc.new_stream(file, first.schema) as stream:
+                for batch in (first, *merged):
+                    stream.write_batch(batch)
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
     before = peak()
-    merged = list(merging.merge_runs(iter(runs), **shared))
-    del runs
+    merged = pa.ipc.open_stream(pa.OSFile(path))
     chosen = (*parts(score_metrics(Parameters()).values()).values(), CellsAt("cells", (0.5,)))
     what = evaluator.Task(
         by=[], segments=["s0"], levels=((), (0,)), level_names=("total", "s"), weighted=False, strict=False,
@@ -58,17 +68,19 @@ print(peak() - before)
 """
 
 CHUNK = 200_000
-BUILD_BYTES, EVALUATE_BYTES = 400, 700
+BYTES = 350
 """What docs/design.md promises: bytes of a row of a build task's chunk, and of an entry of an evaluation task."""
 
-SLACK = 40_000_000
+SLACK = 60_000_000
+"""What does not grow, over the imports."""
 
 
 def peak(task: str, entries: int, groups: int = 10, step: int = 0) -> int:
     """Bytes by which a fresh process grows over its imports."""
     script = SCRIPT.replace("CHUNK", str(CHUNK))
-    command = [sys.executable, "-c", script, task, str(entries), str(groups), str(step)]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    with tempfile.NamedTemporaryFile() as file:
+        command = [sys.executable, "-c", script, task, *map(str, (entries, groups, step)), file.name]
+        done = subprocess.run(command, check=True, capture_output=True, text=True)
     return int(done.stdout)
 
 
@@ -76,13 +88,17 @@ def peak(task: str, entries: int, groups: int = 10, step: int = 0) -> int:
 def test_a_build_task_holds_a_chunk_whatever_it_reads() -> None:
     small, large = peak("build", 2 * CHUNK), peak("build", 10 * CHUNK)
     assert large <= small + SLACK / 2
-    assert large <= BUILD_BYTES * CHUNK + SLACK
-    assert peak("build", 4 * CHUNK, groups=10_000) <= BUILD_BYTES * CHUNK + SLACK
+    assert large <= BYTES * CHUNK + SLACK
+    assert peak("build", 4 * CHUNK, groups=10_000) <= BYTES * CHUNK + SLACK
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("groups", "step"), [(1, 0), (10, 0), (2_000, 0), (10, 1_000)])
 def test_an_evaluation_task_grows_with_its_entries_alone(groups: int, step: int) -> None:
     small, large = (peak("evaluate", entries, groups, step) for entries in (200_000, 800_000))
-    assert small <= EVALUATE_BYTES * 200_000 + SLACK
-    assert large <= EVALUATE_BYTES * 800_000 + SLACK
+    assert small <= BYTES * 200_000 + SLACK
+    assert large <= BYTES * 800_000 + SLACK
+    if step:
+        assert large <= SLACK  # ties were joined: there are few entries
+    else:
+        assert large > small  # what is measured does grow
