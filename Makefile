@@ -9,7 +9,7 @@ BENCH := $(VENV)/.bench.stamp
 # Numbers are made by the same plans on either kind of session; what differs is how a client builds and reads them.
 ON_CONNECT := $(addprefix tests/test_,predictions.py class_input.py classes.py common.py job.py)
 # The half of the suite that is run beside the rest, so that two cores are busy.
-OTHER_HALF := $(addprefix tests/test_,bucket_properties.py multiclass.py properties.py)
+OTHER_HALF := $(addprefix tests/test_,bucket_properties.py direct.py multiclass.py properties.py selection.py)
 PYTEST := $(RUN) -m pytest -p no:cacheprovider
 PIP_INSTALL := $(RUN) -m pip install --quiet --disable-pip-version-check
 

@@ -142,6 +142,12 @@ def test_partition_columns(spark: SparkSession, tmp_path: Path, condition: str |
     assert found <= {None, "a/b", "c d", "1", "ZÃ¼rich", "(é"}  # Spark takes each byte of %C3%BC for a character
 
 
+def test_odd_names(spark: SparkSession, tmp_path: Path) -> None:
+    names = ["m`o d", "s'é=1", "y,\"y", "select", "w"]
+    write(tmp_path, "a.parquet", rows(200).rename_columns(names))
+    both(spark, tmp_path, by=names[:1], segments=names[1:2], label=names[2], score=names[3])
+
+
 def test_weights_agree(spark: SparkSession, tmp_path: Path) -> None:
     write(tmp_path, "a.parquet", rows(500), row_group_size=100)
     both(spark, tmp_path, weight="w")  # halves add up exactly
