@@ -143,7 +143,7 @@ def test_partition_columns(spark: SparkSession, tmp_path: Path, condition: str |
 
 
 def test_odd_names(spark: SparkSession, tmp_path: Path) -> None:
-    names = ["m`o d", "s'é=1", "y,\"y", "select", "w"]
+    names = ["m`o d", "s'é=1", 'y,"y', "select", "w"]
     write(tmp_path, "a.parquet", rows(200).rename_columns(names))
     both(spark, tmp_path, by=names[:1], segments=names[1:2], label=names[2], score=names[3])
 

@@ -391,6 +391,27 @@ def test_rows_of_runs_are_bounded() -> None:
     assert list(chain(*(piece["score"] for piece in pieces))) == score.tolist()
 
 
+@steady
+@given(st.lists(st.one_of(st.none(), st.integers(0, 9)), max_size=30), st.integers(1, 20))
+def test_rows_of_many_scores_are_taken_in_pieces(lengths: list[int | None], most: int) -> None:
+    lists = pa.array([None if size is None else [0.5] * size for size in lengths], pa.list_(pa.float64()))
+    batch = pa.RecordBatch.from_pydict({"score": lists, "row": pa.array(range(len(lengths)))})
+    pieces = list(batches.pieces_of(batch, most))
+    assert [row for piece, _ in pieces for row in piece["row"].to_pylist()] == list(range(len(lengths)))
+    for piece, scores in pieces:
+        sizes = [len(entries or ()) for entries in piece["score"].to_pylist()]
+        assert scores == sum(sizes) <= most + max(sizes)
+    plain = pa.RecordBatch.from_pydict({"score": pa.array([0.1] * len(lengths), pa.float64())})
+    assert [(piece.num_rows, scores) for piece, scores in batches.pieces_of(plain, most)] == [(len(lengths),) * 2]
+
+
+def test_a_sample_of_a_very_large_table_is_thinner() -> None:
+    sizing = ranges.Sizing(sample_every=100)
+    assert sizing.sampling(10**8) == sizing
+    assert sizing.sampling(10**8 + 1).sample_every == 101
+    assert ranges.Sizing().sampling(10**11).sample_every == 100_000
+
+
 WEIGHTS = st.sampled_from([0.0, 1.0, 255.0, 256.0, 65_535.0, 65_536.0, 2.0**32 - 1, 2.0**32, 2.0**60, 0.5, 1e-300])
 
 
