@@ -306,7 +306,7 @@ class Evaluation:
         ------
         ConfigError : no level with a segment column.
         """
-        self._check_levels("segment_disparity")
+        self._check_levels("segment_disparity", of_scores=False)
         levels, known = self.options.segment_levels, known_metrics(self.options.parameters)
         table = disparity_table(self._metric_rows(), self.states.keys, *levels, known)
         return self._table(table, schemas.SEGMENT_DISPARITY, False)
@@ -368,8 +368,9 @@ class Evaluation:
         """The passes over the scores."""
         return Passes(self.counts, self.options)
 
-    def _check_levels(self, table: str) -> None:
-        """Raises ConfigError where there are no segments for a table."""
+    def _check_levels(self, table: str, of_scores: bool = True) -> None:
+        """Raises ConfigError where there are no scores or no segments for a table."""
+        _ = of_scores and self.counts
         if not any(self.options.levels):
             raise ConfigError(f"{table} needs a level with at least one segment column; levels has only the total.")
 
