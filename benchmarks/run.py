@@ -200,7 +200,7 @@ def command(
     return found
 
 
-class scratch_folder(tempfile.TemporaryDirectory):  # noqa: N801
+class scratch_folder(tempfile.TemporaryDirectory):  # noqa: N801 - used like a function
     """A folder beside the data for what one process writes, which is gone afterwards."""
 
     def __init__(self, data: Path) -> None:

@@ -316,7 +316,8 @@ def located(uri: str) -> tuple[fs.FileSystem, str]:
     """The file system of an address that Spark gave, and the path there; letters past ASCII stand in it as they are."""
     if urlsplit(uri).scheme == "file":
         return fs.LocalFileSystem(), unquote(urlsplit(uri).path)
-    return fs.FileSystem.from_uri(quoted_uri(uri, safe="/:%"))  # type: ignore[no-any-return]
+    found: tuple[fs.FileSystem, str] = fs.FileSystem.from_uri(quoted_uri(uri, safe="/:%"))
+    return found
 
 
 def _footer(uri: str) -> File:

@@ -44,7 +44,7 @@ class Work:
 
     @property
     def spark(self) -> SparkSession:
-        return self.session  # type: ignore[no-any-return]
+        return self.session  # type: ignore[no-any-return]  # None without Spark
 
     @property
     def paths(self) -> list[str]:

@@ -36,7 +36,7 @@ def add_states(work: Work) -> pa.Table:
 
     folder = states_folder(work)
     days = (sm.read_score_counts(work.spark, str(folder / day)) for day in work.data_set.day_names())
-    found = sum(days).evaluate(metrics=list(RANKING))  # type: ignore[union-attr]
+    found = sum(days).evaluate(metrics=list(RANKING))  # type: ignore[union-attr]  # sum() may be 0
     values = metric_values(found)
     found.unpersist()
     return values
