@@ -7,11 +7,15 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from sparkmetrics import Evaluation
 
 SEGMENT_TABLES = ("segment_summary", "segment_gap", "segment_disparity")
 TABLES = ("metrics", "confusion", "curves", "gains", "calibration", "segment_auc")
+
+COUNTS = frozenset({"rows", "tp", "fp", "fn", "tn", "positives", "negatives", "pairs", "wins2", "lift"})
+"""Columns of weights, which are right to 1e-12 relative; measures are to 1e-12, relative above 1."""
 
 LAST_KEYS = (
     *("metric", "average", "class", "threshold", "point", "bucket", "bin"),
@@ -86,3 +90,15 @@ def assert_close(
             a, b = mine.drop_null().to_numpy(), other.drop_null().to_numpy()
             least = np.max(np.abs(b), initial=0.0) if table == "gains" else 0.0 if name in relative else 1.0
             np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance * least, err_msg=f"{table}.{name}")
+
+
+def without_delong(found: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
+    """The tables without DeLong's errors and intervals, whose means are merged over ranges and exact to 1e-12."""
+    with_interval = ("roc_auc", "gini", "accuracy_ratio")
+    blank = {"value": ("roc_auc_se",), "lower": with_interval, "upper": with_interval}
+    metrics = found["metrics"]
+    for column, names in blank.items():
+        of_delong = pc.is_in(metrics["metric"], pa.array(names))
+        values = pc.if_else(of_delong, pa.scalar(None, pa.float64()), metrics[column])
+        metrics = metrics.set_column(metrics.schema.get_field_index(column), metrics.schema.field(column), values)
+    return {**found, "metrics": metrics}

@@ -10,21 +10,17 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 from asked import ALL, ASKED
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from results import assert_close, assert_same_bits, tables
+from results import COUNTS, assert_close, assert_same_bits, tables, without_delong
 from settings import session_settings
 
 import sparkmetrics as sm
 from sparkmetrics.offsets import with_offsets
 
 THRESHOLDS = (0.0, 0.3, 0.5)
-COUNTS = frozenset({"rows", "tp", "fp", "fn", "tn", "positives", "negatives", "pairs", "wins2", "lift"})
-"""Columns of weights, which are right to 1e-12 relative; measures are to 1e-12, relative above 1."""
-
 WHOLE = sm.Sizing()
 THREE = sm.Sizing(ranges=3, sample_every=1, placed_rows=1, small_task_scores=1)
 MANY = sm.Sizing(ranges=64, sample_every=1, placed_rows=1, task_scores=500, chunk_rows=300)
@@ -111,18 +107,6 @@ def assert_same(found: Mapping[str, pa.Table], spark: SparkSession, weighted: bo
     assert_close(found, mine, relative=COUNTS)
     if not weighted:
         assert_same_bits(without_delong(found), without_delong(mine))
-
-
-def without_delong(found: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
-    """The tables without DeLong's errors and intervals, whose means are merged over ranges and exact to 1e-12."""
-    with_interval = ("roc_auc", "gini", "accuracy_ratio")
-    blank = {"value": ("roc_auc_se",), "lower": with_interval, "upper": with_interval}
-    metrics = found["metrics"]
-    for column, names in blank.items():
-        of_delong = pc.is_in(metrics["metric"], pa.array(names))
-        values = pc.if_else(of_delong, pa.scalar(None, pa.float64()), metrics[column])
-        metrics = metrics.set_column(metrics.schema.get_field_index(column), metrics.schema.field(column), values)
-    return {**found, "metrics": metrics}
 
 
 def test_other_partitions_and_ranges(spark: SparkSession) -> None:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import os
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from plans import exchanges, plan_of
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from results import SEGMENT_TABLES, TABLES, tables
@@ -35,18 +33,6 @@ def test_session_is_of_the_kind_asked_for(spark: SparkSession) -> None:
 def small(spark: SparkSession) -> DataFrame:
     rows = [("a", "x", 1, 0.5), ("a", "y", 0, 0.25), ("b", "x", 1, 0.75), ("b", "y", 0, 0.1), ("b", "x", 0, 0.9)]
     return spark.createDataFrame(rows, "model string, segment string, label int, score double")
-
-
-def plan_of(frame: DataFrame) -> str:
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        frame.explain(mode="formatted")
-    return printed.getvalue()
-
-
-def exchanges(plan: str) -> int:
-    """Shuffles of a formatted plan; a cached part that stands in it twice counts once."""
-    return len(set(re.findall(r"(?<!Broadcast)Exchange \((\d+)\)", plan)))
 
 
 @pytest.mark.parametrize(
