@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from inspect import signature
 from typing import Any
 
@@ -219,8 +220,13 @@ def class_counts(
         weight=weight,
         invalid_rows=invalid_rows,
     )
-    assert states.classes is not None  # there is a prediction
-    return states.classes
+    counts = states.classes
+    assert counts is not None  # there is a prediction
+    assert counts.origin is not None  # they were just made
+    # Nobody said which class is positive.
+    return ClassCounts(
+        counts.keys, counts.frame, weighted=counts.weighted, origin=replace(counts.origin, positive=None)
+    )
 
 
 def score_counts(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Column, DataFrame, SparkSession, Window, WindowSpec
@@ -11,16 +12,15 @@ from pyspark.sql import functions as F
 from sparkmetrics import schemas
 from sparkmetrics.columns import Keys, level_name, quote
 from sparkmetrics.errors import SchemaError
+from sparkmetrics.joins import union_of
 from sparkmetrics.levels import Level, at_levels, group_columns
+from sparkmetrics.origins import HERE_AND_THERE, OF_CLASSES, OF_MOST_LIKELY, Origin, fitting, note, note_of, with_note
 from sparkmetrics.parquet_files import read_parquet
-from sparkmetrics.score_counts import note_of, with_note, write_parquet
+from sparkmetrics.score_counts import write_parquet
 
 if TYPE_CHECKING:
     from sparkmetrics.evaluation import Evaluation
     from sparkmetrics.predictions import Label
-
-FORMAT = 1
-"""Version of the saved state."""
 
 NORMALIZE = {"true": ["label"], "pred": ["prediction"], "all": []}
 """What the shares of `class_count_table` are of: rows of one label, of one prediction, of the group."""
@@ -37,28 +37,38 @@ class ClassCounts:
     Attributes
     ----------
     keys : names and types of the `by` and segment columns.
-    frame : internal key columns, `label`, `prediction`, `count` (weight) and `rows` (prediction rows); one row for each
-        combination that occurs. A combination whose weights are all 0 has `rows` and a count of 0.
     weighted : whether predictions carried weights.
+    origin : the columns it was made with; None where that is not known.
     """
 
-    def __init__(self, keys: Keys, frame: DataFrame, *, weighted: bool) -> None:
+    def __init__(
+        self, keys: Keys, frame: DataFrame, *, weighted: bool, origin: Origin | None = None, pooled: bool = True
+    ) -> None:
         self.keys = keys
-        self.frame = frame
         self.weighted = weighted
+        self.origin = origin
+        self._frame = frame
+        self._pooled = pooled
+
+    @cached_property
+    def frame(self) -> DataFrame:
+        """Internal key columns, `label`, `prediction`, `count` (weight) and `rows` (prediction rows).
+
+        One row for each combination that occurs. One whose weights are all 0 has `rows` and a count of 0.
+        """
+        return self._frame if self._pooled else _pooled(self._frame, self.keys.columns)
 
     def __add__(self, other: ClassCounts) -> ClassCounts:
         """The counts of both: exactly those of the union of their rows.
 
         Raises
         ------
-        SchemaError : their key columns differ.
+        SchemaError : their key columns differ, or what they were made with: label, positive label, prediction, weight.
+            States of unknown origin are checked by their key columns alone.
         """
         if not isinstance(other, ClassCounts):
             return NotImplemented
-        schemas.check_same_keys(self.keys, other.keys, "class counts")
-        both = _pooled(self.frame.unionByName(other.frame), self.keys.columns)
-        return ClassCounts(self.keys, both, weighted=self.weighted or other.weighted)
+        return added_class_counts([self, other])
 
     def __radd__(self, other: int) -> ClassCounts:
         """`sum` begins with 0."""
@@ -72,8 +82,8 @@ class ClassCounts:
         ConfigError : a name that is not a segment column of these counts.
         """
         keys, columns = self.keys.rolled_up(segments)
-        counts = self.frame.select(*columns, *(f.name for f in schemas.CLASS_STATE))
-        return ClassCounts(keys, _pooled(counts, keys.columns), weighted=self.weighted)
+        counts = self._frame.select(*columns, *(f.name for f in schemas.CLASS_STATE))
+        return ClassCounts(keys, counts, weighted=self.weighted, origin=self.origin, pooled=False)
 
     def table(self) -> DataFrame:
         """The state under the user's names: `by..., segments..., label, prediction, count, rows`.
@@ -82,8 +92,8 @@ class ClassCounts:
         """
         by, segments = self.keys.outward()
         named = self.frame.select(*by, *segments, *(f.name for f in schemas.CLASS_STATE))
-        note = {"format": FORMAT, "weighted": self.weighted, "by": len(self.keys.by)}
-        return with_note(schemas.conform(named, schemas.class_state(self.keys)), "count", note)
+        table = schemas.conform(named, schemas.class_state(self.keys))
+        return with_note(table, "count", note(self.keys, self.weighted, self.origin))
 
     def write(self, path: str, mode: str = "error") -> None:
         """Saves the counts as Parquet, to be read with `read_class_counts` or as a plain table.
@@ -118,6 +128,30 @@ class ClassCounts:
         checked = Options.make(self.keys, **options)
         found = positive_class(seen_classes(self, checked.classes), positive)
         return Evaluation(States(self.keys, classes=self, positive=found), checked)
+
+
+def added_class_counts(counts: Sequence[ClassCounts], places: Sequence[str] = HERE_AND_THERE) -> ClassCounts:
+    """The sum of any number of class counts: one union of all, which is pooled once.
+
+    Parameters
+    ----------
+    counts : at least one.
+    places : where each stands, for messages.
+
+    Raises
+    ------
+    SchemaError : they do not fit together.
+    """
+    columns = [*counts[0].keys.columns, *(f.name for f in schemas.CLASS_STATE)]
+    of_column = any(one.origin is not None and one.origin.prediction is not None for one in counts)
+    origin = fitting(counts, OF_CLASSES if of_column else OF_MOST_LIKELY, "class counts", places)
+    return ClassCounts(
+        counts[0].keys,
+        union_of(one._frame.select(*columns) for one in counts),
+        weighted=any(one.weighted for one in counts),
+        origin=origin,
+        pooled=False,
+    )
 
 
 def class_counts_of(clean: DataFrame, keys: Keys, weighted: bool) -> ClassCounts:
@@ -162,17 +196,17 @@ def counts_of_frame(frame: DataFrame, where: str) -> ClassCounts:
             f"{where!r} does not hold class counts: expected columns by..., segments..., {', '.join(expected)}; "
             f"found {frame.schema.simpleString()}."
         )
-    note = note_of(frame, "count", where, "class counts")
-    if "by" not in note:
+    kept = note_of(frame, "count", where, "class counts")
+    if kept.by is None:
         raise SchemaError(
             f"{where!r} has lost the metadata of its column 'count', which says how many of its keys are by columns. "
             "Class counts must be saved with ClassCounts.write, or as ClassCounts.table() by a writer that keeps it."
         )
     outside = names[: names.index("label")]
-    by, segments = outside[: note["by"]], outside[note["by"] :]
-    keys = Keys(tuple(by), tuple(segments), tuple(types[name] for name in outside))
+    keys = Keys(tuple(outside[: kept.by]), tuple(outside[kept.by :]), tuple(types[name] for name in outside))
+    kept.check_names(keys, where, "class counts")
     columns = [F.col(quote(name)).alias(inside) for name, inside in zip(keys.names, keys.columns, strict=True)]
-    return ClassCounts(keys, frame.select(*columns, *expected), weighted=bool(note["weighted"]))
+    return ClassCounts(keys, frame.select(*columns, *expected), weighted=kept.weighted, origin=kept.origin)
 
 
 def counts_at_levels(counts: ClassCounts, levels: Sequence[Level]) -> DataFrame:

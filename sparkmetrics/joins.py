@@ -1,8 +1,8 @@
-"""Joins in which a null key equals a null key: a null segment is a group like any other."""
+"""Joins in which a null key equals a null key (a null segment is a group like any other), and unions of many tables."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -21,3 +21,15 @@ def join_on(left: DataFrame, right: DataFrame, names: Sequence[str], how: str = 
     for name, of_right in others.items():
         same = same & F.col(name).eqNullSafe(F.col(of_right))
     return left.join(right.withColumnsRenamed(others), same, how).drop(*others.values())
+
+
+def union_of(frames: Iterable[DataFrame]) -> DataFrame:
+    """The rows of all tables, at least one, of equal columns in equal order.
+
+    By pairs, and pairs of these: a union of unions is a level more of the plan, and Spark Connect bounds its depth.
+    """
+    found = list(frames)
+    while len(found) > 1:
+        pairs = [one.union(other) for one, other in zip(found[::2], found[1::2], strict=False)]
+        found = [*pairs, *found[2 * len(pairs) :]]
+    return found[0]

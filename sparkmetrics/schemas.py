@@ -21,7 +21,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from sparkmetrics.columns import Keys, listed, quote
+from sparkmetrics.columns import Keys, quote
 from sparkmetrics.errors import SchemaError
 
 RESULT_TABLES = (
@@ -30,8 +30,9 @@ RESULT_TABLES = (
 )
 """What an evaluation returns."""
 
-STATE_TABLES = ("score_counts",)
-"""What an evaluation keeps."""
+STATE_TABLES = ("score_counts", "class_cells", "class_score_counts", "class_ranks")
+"""What an evaluation keeps: of scores, of predicted classes, and two of class probabilities. (`class_counts` is a
+result: at levels, and without rows.)"""
 
 
 def _fields(**types: DataType) -> list[StructField]:
@@ -81,6 +82,7 @@ CALIBRATION = _fields(
 )
 CLASS_COUNTS = _fields(label=_TEXT, prediction=_TEXT, count=_NUMBER)
 CLASS_STATE = [*CLASS_COUNTS, *_fields(rows=_NUMBER)]
+CLASS_RANKS = _fields(true_rank=IntegerType(), count=_NUMBER, rows=_NUMBER)
 
 
 def with_reason(fields: list[StructField], small_groups: bool) -> list[StructField]:
@@ -202,14 +204,22 @@ def key_fields(keys: Keys) -> tuple[list[StructField], list[StructField]]:
     return fields[: len(keys.by)], fields[len(keys.by) :]
 
 
-def check_same_keys(mine: Keys, theirs: Keys, what: str) -> None:
-    """Raises SchemaError where two states differ in their key columns, so that they cannot be added."""
-    here, there = (StructType([f for part in key_fields(keys) for f in part]) for keys in (mine, theirs))
-    if (mine.by, here) != (theirs.by, there):
-        raise SchemaError(
-            f"These {what} do not fit together: by {listed(mine.by)} of {here.simpleString()} here, "
-            f"by {listed(theirs.by)} of {there.simpleString()} there."
-        )
+def check_same_keys(mine: Keys, theirs: Keys, what: str, places: tuple[str, str] = ("here", "there")) -> None:
+    """Raises SchemaError where two states differ in their key columns, so that they cannot be added.
+
+    Parameters
+    ----------
+    mine, theirs : the key columns.
+    what : the states are, for the message.
+    places : where each of them stands, for the message.
+    """
+    if mine == theirs:
+        return
+    shown = []
+    for keys, place in zip((mine, theirs), places, strict=True):
+        by, segments = (", ".join(f"{f.name!r} {f.dataType.simpleString()}" for f in part) for part in key_fields(keys))
+        shown.append(f"by {by or 'none'}, segments {segments or 'none'} {place}")
+    raise SchemaError(f"These {what} do not fit together: their key columns are {'; '.join(shown)}.")
 
 
 def result_table(keys: Keys, fields: list[StructField], segments: bool = True) -> StructType:
@@ -230,11 +240,17 @@ def class_state(keys: Keys) -> StructType:
     return StructType([*by, *segment, *CLASS_STATE])
 
 
+def class_ranks(keys: Keys) -> StructType:
+    """The schema of saved ranks of the true class: `by..., segments..., true_rank, count, rows`."""
+    by, segment = key_fields(keys)
+    return StructType([*by, *segment, *CLASS_RANKS])
+
+
 def reserved_names() -> set[str]:
     """Every column name of ours that stands beside key columns, and so cannot be the name of one."""
     others = _fields(level=_TEXT, range=_TEXT, run_id=_TEXT)
     of_segments = (segment_auc(False), SEGMENT_SUMMARY, SEGMENT_GAP, SEGMENT_DISPARITY)
-    tables = (METRICS, CONFUSION, CURVES, GAINS, CALIBRATION, CLASS_COUNTS, *of_segments, SCORES, others)
+    tables = (METRICS, CONFUSION, CURVES, GAINS, CALIBRATION, CLASS_STATE, CLASS_RANKS, *of_segments, SCORES, others)
     return {field.name for table in tables for field in table} | {"run_date"}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -14,16 +14,15 @@ from sparkmetrics import merging, ranges, schemas
 from sparkmetrics.columns import Keys, quote
 from sparkmetrics.errors import SPARK_ERRORS, SchemaError, WriteError, first_line
 from sparkmetrics.inspection import RowCounts
+from sparkmetrics.joins import union_of
 from sparkmetrics.merging import Merged
+from sparkmetrics.origins import HERE_AND_THERE, OF_SCORES, Origin, fitting, note, note_of, with_note
 from sparkmetrics.parquet_files import read_parquet
 from sparkmetrics.ranges import Plan, Sizing
 from sparkmetrics.workers import Task
 
 if TYPE_CHECKING:
     from sparkmetrics.evaluation import Evaluation
-
-FORMAT = 1
-"""Version of the saved state."""
 
 ROW_GROUP_BYTES = 16 * 1024 * 1024
 """Parquet row groups of saved counts: a reader unpacks one at a time, and packed counts grow many times over."""
@@ -40,6 +39,7 @@ class ScoreCounts:
     weighted : whether predictions carried weights.
     sizing : how work on it is cut into tasks.
     row_counts : of the predictions it was made from, or None.
+    origin : the columns and the positive label it was made with; None where that is not known.
     """
 
     def __init__(
@@ -53,11 +53,13 @@ class ScoreCounts:
         plan: Plan | None = None,
         row_counts: RowCounts | None = None,
         read: Task | None = None,
+        origin: Origin | None = None,
     ) -> None:
         self.keys = keys
         self.weighted = weighted
         self.sizing = sizing
         self.row_counts = row_counts
+        self.origin = origin
         self._source = source
         self._of_predictions = of_predictions
         self._plan = plan
@@ -104,13 +106,12 @@ class ScoreCounts:
 
         Raises
         ------
-        SchemaError : their key columns differ.
+        SchemaError : their key columns differ, or what they were made with: label, positive label, score, weight.
+            States of unknown origin are checked by their key columns alone.
         """
         if not isinstance(other, ScoreCounts):
             return NotImplemented
-        schemas.check_same_keys(self.keys, other.keys, "score counts")
-        both = self._counts().unionByName(other._counts())
-        return self._derived(self.keys, both, weighted=self.weighted or other.weighted)
+        return added_score_counts([self, other])
 
     def __radd__(self, other: int) -> ScoreCounts:
         """`sum` begins with 0."""
@@ -125,7 +126,9 @@ class ScoreCounts:
         """
         keys, columns = self.keys.rolled_up(segments)
         counts = self._counts().select(*columns, "range", *(f.name for f in schemas.SCORES))
-        return self._derived(keys, counts, weighted=self.weighted)
+        return ScoreCounts(
+            keys, counts, weighted=self.weighted, of_predictions=False, sizing=self.sizing, origin=self.origin
+        )
 
     def write(self, path: str, mode: str = "error") -> None:
         """Saves the counts as Parquet, to be read with `read_score_counts` or as plain arrays.
@@ -143,7 +146,7 @@ class ScoreCounts:
 
     def saved(self) -> DataFrame:
         """`frame`, with what `read_score_counts` must know kept as metadata of its column `score`."""
-        return with_note(self.frame, "score", {"format": FORMAT, "weighted": self.weighted})
+        return with_note(self.frame, "score", note(self.keys, self.weighted, self.origin))
 
     def evaluate(self, **options: Any) -> Evaluation:
         """Measures of these counts; the options are those of `sparkmetrics.evaluate` from `levels` on."""
@@ -158,9 +161,6 @@ class ScoreCounts:
         if "merged" in self.__dict__:
             self.merged.frame.unpersist()
 
-    def _derived(self, keys: Keys, counts: DataFrame, weighted: bool) -> ScoreCounts:
-        return ScoreCounts(keys, counts, weighted=weighted, of_predictions=False, sizing=self.sizing)
-
     def _counts(self) -> DataFrame:
         """These counts under internal names, merged or not."""
         source = self._lists() if self._of_predictions else self._source
@@ -171,6 +171,36 @@ class ScoreCounts:
         tuples = ranges.sampled_counts(self._source, self.keys, self.sizing)
         sample = ranges.collect_sample(tuples, self.sizing, [])
         return ranges.plan(sample, self.sizing, ranges.shuffle_partitions(self._source))
+
+
+def added_score_counts(
+    counts: Sequence[ScoreCounts],
+    places: Sequence[str] = HERE_AND_THERE,
+    matters: Sequence[str] = OF_SCORES,
+    what: str = "score counts",
+) -> ScoreCounts:
+    """The sum of any number of score counts: one union of all, which is merged once.
+
+    Parameters
+    ----------
+    counts : at least one.
+    places : where each stands, for messages.
+    matters : what of their origins must be the same.
+    what : they are, for messages.
+
+    Raises
+    ------
+    SchemaError : they do not fit together.
+    """
+    origin = fitting(counts, matters, what, places)
+    return ScoreCounts(
+        counts[0].keys,
+        union_of(one._counts() for one in counts),
+        weighted=any(one.weighted for one in counts),
+        of_predictions=False,
+        sizing=counts[0].sizing,
+        origin=origin,
+    )
 
 
 def read_score_counts(spark: SparkSession, path: str, sizing: Sizing | None = None) -> ScoreCounts:
@@ -199,23 +229,6 @@ def write_parquet(frame: DataFrame, path: str, mode: str) -> None:
         raise WriteError(f"Could not write {path!r}: {first_line(error)}") from error
 
 
-def with_note(frame: DataFrame, column: str, note: Mapping[str, Any]) -> DataFrame:
-    """The frame with what the reader of a saved state must know kept as metadata of a column."""
-    kept = {"sparkmetrics": dict(note)}
-    # A Connect session forgets the metadata of what withColumn names.
-    return frame.select(
-        *(F.col(quote(n)).alias(n, metadata=kept) if n == column else F.col(quote(n)) for n in frame.columns)
-    )
-
-
-def note_of(frame: DataFrame, column: str, where: str, what: str) -> dict[str, Any]:
-    """What `with_note` kept, empty where it was lost. Raises SchemaError for a state of a later format."""
-    note: dict[str, Any] = (frame.schema[column].metadata or {}).get("sparkmetrics", {})
-    if note.get("format", FORMAT) > FORMAT:
-        raise SchemaError(f"{where!r} holds {what} of format {note['format']}; this version reads up to {FORMAT}.")
-    return note
-
-
 def counts_of_frame(frame: DataFrame, where: str, sizing: Sizing) -> ScoreCounts:
     """Score counts from a DataFrame with the columns of the table `score_counts`; more columns behind are left out."""
     names = frame.schema.names
@@ -226,9 +239,10 @@ def counts_of_frame(frame: DataFrame, where: str, sizing: Sizing) -> ScoreCounts
             f"{where!r} does not hold score counts: expected columns by..., range, segments..., {', '.join(expected)}; "
             f"found {frame.schema.simpleString()}."
         )
-    note = note_of(frame, "score", where, "score counts")
+    kept = note_of(frame, "score", where, "score counts")
     by, segments = names[: names.index("range")], names[names.index("range") + 1 : names.index("rows")]
     keys = Keys(tuple(by), tuple(segments), tuple(types[name] for name in (*by, *segments)))
+    kept.check_names(keys, where, "score counts")
     columns = [F.col(quote(name)).alias(inside) for name, inside in zip(keys.names, keys.columns, strict=True)]
     counts = frame.select(*columns, "range", *expected)
-    return ScoreCounts(keys, counts, weighted=bool(note.get("weighted", True)), of_predictions=False, sizing=sizing)
+    return ScoreCounts(keys, counts, weighted=kept.weighted, of_predictions=False, sizing=sizing, origin=kept.origin)

@@ -14,10 +14,11 @@ from sparkmetrics import inspection, predictions, ranges, schemas
 from sparkmetrics.class_columns import MAX_CLASSES, ProbabilityColumns, class_columns, class_name
 from sparkmetrics.class_counts import ClassCounts, class_counts_of
 from sparkmetrics.class_scores import ClassScores, class_scores_of
-from sparkmetrics.columns import Keys, listed
+from sparkmetrics.columns import Keys, field_type, listed
 from sparkmetrics.direct import Scan, scan_of
 from sparkmetrics.errors import ConfigError, DataError, SchemaError, warn
 from sparkmetrics.inspection import RowCounts
+from sparkmetrics.origins import Origin, plain_columns, plain_label, type_of_labels
 from sparkmetrics.parquet_files import ASKED_SCHEMES, READERS, SCHEMES, NotExactError, ParquetPath
 from sparkmetrics.predictions import Label, Predictions
 from sparkmetrics.ranges import Sizing
@@ -43,6 +44,7 @@ class States:
     probabilities : of `probabilities`; None without them.
     positive : the positive class, where predictions are of two classes; None for K classes.
     row_counts : of the prediction table, or None for states from elsewhere.
+    where : they were saved, for messages; None for states that were not.
     """
 
     keys: Keys
@@ -51,6 +53,7 @@ class States:
     probabilities: ClassScores | None = None
     positive: str | None = None
     row_counts: RowCounts | None = None
+    where: str | None = None
 
     def unpersist(self) -> None:
         """Frees what the cluster keeps of them; they are made again when needed."""
@@ -123,6 +126,17 @@ def read_states(
     scan = _scan(files, reader, clean, sizing, of_classes=more is not None)
     sampling = sizing if scan is None else sizing.sampling(scan.pieces.rows)
     plan, row_counts = inspection.inspect(clean, sampling, invalid_rows, scan)
+    origin = Origin(
+        label=label,
+        label_type=type_of_labels(field_type(frame, label, "label")),
+        score=score if scores is None else dict(scores),
+        prediction=prediction,
+        prediction_type=None if prediction is None else type_of_labels(field_type(frame, prediction, "prediction")),
+        probabilities=plain_columns(probabilities),
+        classes=None if more is None else more.classes,
+        weight=weight,
+        positive=plain_label(positive),
+    )
     of_scores = of_classes = of_probabilities = two = None
     if score is not None or scores is not None:
         of_scores = ScoreCounts(
@@ -134,16 +148,17 @@ def read_states(
             plan=plan,
             row_counts=row_counts,
             read=None if scan is None else scan.good_rows,
+            origin=origin,
         )
     if more is not None:
         counted = class_counts_of(clean.frame.where(F.col("reason").isNull()), clean.keys, clean.weighted)
         of_classes = ClassCounts(
-            clean.keys, counted.frame.persist(StorageLevel.MEMORY_AND_DISK), weighted=clean.weighted
+            clean.keys, counted.frame.persist(StorageLevel.MEMORY_AND_DISK), weighted=clean.weighted, origin=origin
         )
         seen = seen_classes(of_classes, classes)
         two = positive_class(seen, positive, scored=of_scores is not None)
         if more.classes is not None:
-            of_probabilities = class_scores_of(clean, more.classes, sizing)
+            of_probabilities = class_scores_of(clean, more.classes, sizing, origin)
     return States(clean.keys, of_scores, of_classes, of_probabilities, two, row_counts)
 
 
