@@ -8,14 +8,16 @@ import json
 from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from sparkmetrics.columns import Keys
+from sparkmetrics.columns import TOTAL, Keys
 from sparkmetrics.errors import ConfigError
+from sparkmetrics.gates import Gate, checked_gates
 from sparkmetrics.options import Options, checked_tables
+from sparkmetrics.row_kinds import Source
 from sparkmetrics.schemas import RESULT_TABLES
 from sparkmetrics.states import check_columns
 
@@ -107,6 +109,28 @@ class OutputSection(Section):
     tables: list[str] | None = Field(default=None, min_length=1)
 
 
+class GateSection(Section):
+    """A check of a metric; the arguments of `gates.Gate.make`."""
+
+    metric: str
+    level: str = TOTAL
+    segments: dict[str, Any] = Field(default_factory=dict)
+    by: dict[str, Any] = Field(default_factory=dict)
+    threshold: float | Literal["prediction"] | None = None
+    average: Literal["macro", "micro", "weighted"] | None = None
+    class_: Any = Field(default=None, alias="class")
+    min: float | None = None
+    max: float | None = None
+    max_drop: float | None = None
+    min_ratio: float | None = None
+    max_ratio: float | None = None
+    days_ago: int | None = None
+    median_of: int | None = None
+    min_rows: int = 0
+    beyond: Literal["interval"] | None = None
+    name: str | None = None
+
+
 class Config(Section):
     """The config of one job."""
 
@@ -114,6 +138,7 @@ class Config(Section):
     columns: ColumnsSection
     evaluate: EvaluateSection = Field(default_factory=EvaluateSection)
     output: OutputSection
+    gates: list[GateSection] = Field(default_factory=list)
 
     def on(self, run_date: date) -> Config:
         """The config with the run's date in place of `{run_date}`."""
@@ -186,11 +211,13 @@ def _without_not_yet(content: Mapping[str, Any]) -> tuple[list[str], dict[str, A
 
 def _option_problems(config: Config) -> list[str]:
     """What the evaluation itself would refuse."""
-    options, problems = config.evaluate.model_dump(exclude={"invalid_rows"}), []
+    problems = []
     try:
-        Options.make(Keys(tuple(config.columns.by), tuple(config.columns.segments)), **options)
+        problems += _gates(config)[1]
     except ConfigError as error:
         problems.append(f"evaluate.{error}")
+    if config.gates and "metrics" not in (config.output.tables or ["metrics"]):
+        problems.append("output.tables: gates judge the table 'metrics': add it, or leave out gates.")
     try:
         checked_tables(config.output.tables or (), RESULT_TABLES)
     except ConfigError as error:
@@ -198,13 +225,37 @@ def _option_problems(config: Config) -> list[str]:
     return problems
 
 
+def gates_of(config: Config) -> tuple[Gate, ...]:
+    """The gates of a config, in its order. Raises ConfigError as `parse` does."""
+    gates, problems = _gates(config)
+    if problems:
+        raise ConfigError("\n  ".join(problems))
+    return gates
+
+
+def _gates(config: Config) -> tuple[tuple[Gate, ...], list[str]]:
+    """The gates, and what is wrong with them. Raises ConfigError for what is wrong with the evaluation itself."""
+    columns = config.columns
+    # The models of a wide table are a `by` column.
+    keys = Keys((*columns.by, *([] if columns.scores is None else ["model"])), tuple(columns.segments))
+    source = Source(
+        keys,
+        Options.make(keys, **config.evaluate.model_dump(exclude={"invalid_rows"})),
+        scores=columns.score is not None or columns.scores is not None,
+        classes=columns.prediction is not None or columns.probabilities is not None,
+        probabilities=columns.probabilities is not None,
+    )
+    return checked_gates(source, [section.model_dump() for section in config.gates])
+
+
 def _describe(problem: Any) -> str:
     """One error of pydantic as a line that names the key."""
     key = ".".join(str(part) for part in problem["loc"]) or "config"
     if problem["type"] == "extra_forbidden":
         section = Config.model_fields.get(str(problem["loc"][0])) if len(problem["loc"]) > 1 else None
-        model = section.annotation if section else Config
-        names = list(getattr(model, "model_fields", {}))
+        model: Any = section.annotation if section else Config
+        (model,) = get_args(model) or (model,)  # of a list
+        names = [field.alias or name for name, field in getattr(model, "model_fields", {}).items()]
         close = difflib.get_close_matches(str(problem["loc"][-1]), names, n=1)
         return f"{key}: unknown key" + (f"; did you mean {close[0]!r}?" if close else f"; known: {', '.join(names)}")
     found = "" if problem["type"] in ("missing", "value_error") else f", found {problem['input']!r}"

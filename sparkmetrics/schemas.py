@@ -188,6 +188,22 @@ SEGMENT_DISPARITY = _fields(
     reason=_TEXT,
 )
 
+GATES = _fields(
+    gate=_TEXT,
+    metric=_TEXT,
+    average=_TEXT,
+    class_=_TEXT,
+    threshold=_NUMBER,
+    value=_NUMBER,
+    lower=_NUMBER,
+    upper=_NUMBER,
+    reference=_NUMBER,
+    status=_TEXT,
+    reason=_TEXT,
+    rows=_NUMBER,
+)
+"""The names that no other table has are refused as key columns only where there are gates (`gates.checked_gates`)."""
+
 SCORES = _fields(
     rows=_NUMBER,
     positives=_NUMBER,
