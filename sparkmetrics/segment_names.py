@@ -27,12 +27,12 @@ def segment_name(keys: Keys, levels: Sequence[Level], names: Sequence[str], colu
     text = F.lit(None).cast("string")
     for level, name in zip(levels, names, strict=True):
         kinds = keys.types[len(keys.by) :]
-        parts = (F.concat(F.lit(f"{keys.segments[i]}="), _value_text(F.col(columns[i]), kinds[i])) for i in level)
+        parts = (F.concat(F.lit(f"{keys.segments[i]}="), value_text(F.col(columns[i]), kinds[i])) for i in level)
         text = F.when(F.col("level") == name, F.concat_ws(", ", *parts)).otherwise(text)
     return text
 
 
-def _value_text(value: Column, kind: DataType) -> Column:
+def value_text(value: Column, kind: DataType) -> Column:
     """A segment value as text, JSON-quoted where it reads NULL or (other), or holds a comma, = or a quote."""
     text = value.cast("string")
     if isinstance(kind, BinaryType):

@@ -38,7 +38,7 @@ ORDER = [
     *("states", "saved_states", "offsets", "options", "curves", "pooling", "segment_pairs", "versus", "evaluator"),
     *("groups", "buckets"),
     *("segments", "passes", "long_rows", "metric_rows", "class_metrics", "probability_metrics", "disparity"),
-    *("evaluation", "api", "key_values", "row_kinds", "gates"),
+    *("evaluation", "api", "key_values", "row_kinds", "gates", "gate_rows", "verdicts"),
     *("config", "tables", "sparkmetrics", "cli"),
 ]
 """Every module imports only modules before it; `sparkmetrics` is the package itself, what a user imports."""

@@ -36,6 +36,26 @@ def wilson(share: Number, size: Number, z: float) -> tuple[Number, Number]:
     )
 
 
+def least_difference(first: Number, first_lower: Number, second: Number, second_upper: Number) -> Number:
+    """The lower limit of the difference of two independent estimates, from their own intervals.
+
+    Parameters
+    ----------
+    first, second : the estimates; the difference is first - second.
+    first_lower, second_upper : the limits on the sides where it is least; the estimate itself where it is a fixed
+        number.
+
+    Returns
+    -------
+    d - sqrt((first - first_lower)^2 + (second_upper - second)^2), d = first - second; its confidence is that of the
+    intervals.
+
+    Source: Newcombe 1998 for proportions; Zou and Donner 2008 for any estimate.
+    """
+    below, above = first - first_lower, second_upper - second
+    return first - second - square_root(below * below + above * above)
+
+
 def logit_normal(share: Number, error: Number, z: float) -> tuple[Number, Number]:
     """An interval that is symmetric on the logit scale, and so stays inside [0, 1].
 
