@@ -5,4 +5,6 @@ import sys
 from sparkmetrics.cli import main
 
 if __name__ == "__main__":
-    sys.exit(main(["evaluate", *sys.argv[1:]]))
+    code = main(["evaluate", *sys.argv[1:]])
+    if code:  # some schedulers take any call of exit for a failure
+        sys.exit(code)
