@@ -7,8 +7,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from settings import COMPILED, INTERPRETED, session_settings
 
 from sparkmetrics import session
@@ -46,6 +47,18 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         remember_names(created)
     yield created
     created.stop()
+
+
+def to_arrow(frame: DataFrame) -> pa.Table:
+    """What `DataFrame.toArrow` gives, which PySpark 3.5 lacks."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    batches = frame._collect_as_arrow()
+    return pa.Table.from_batches(batches) if batches else to_arrow_schema(frame.schema).empty_table()
+
+
+if not hasattr(DataFrame, "toArrow"):
+    DataFrame.toArrow = to_arrow
 
 
 def remember_names(spark: SparkSession) -> None:
