@@ -14,7 +14,7 @@ PYTEST := $(RUN) -m pytest -p no:cacheprovider
 PIP_INSTALL := $(RUN) -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := test
-.PHONY: demo test bench fmt clean
+.PHONY: demo test nightly bench fmt clean
 
 demo: $(LOCAL)
 	$(RUN) examples/demo.py
@@ -30,6 +30,10 @@ test: $(DEV)
 	$(PYTEST) $(addprefix --ignore=,$(OTHER_HALF)); here=$$?; \
 	wait $$beside; beside=$$?; cat build/beside.log; \
 	exit $$((here + beside))
+
+# Where it runs: clusters, Spark Connect, other Pythons and releases. NIGHTLY_OPTIONS="-k connect" runs less.
+nightly: $(DEV)
+	$(PYTEST) nightly $(NIGHTLY_OPTIONS)
 
 # What it runs is PRESET in benchmarks/run.py; BENCH_OPTIONS="--data-set skewed --rows 1000000" runs less.
 bench: $(BENCH)
