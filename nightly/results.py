@@ -23,7 +23,7 @@ TABLES = {
     "classes": ("metrics", "segment_disparity", "class_counts"),
 }
 
-WITHIN = ("lower", "upper")
+WITHIN = ("lower", "upper", "best_lower", "best_upper", "worst_lower", "worst_upper")
 """Columns of intervals: of DeLong's variance, which is no sum of integers."""
 
 WITHIN_METRICS = ("roc_auc_se",)

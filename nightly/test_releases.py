@@ -58,7 +58,7 @@ def test_jobs_on_a_cluster_of_pyspark_35(
     variables = {"JAVA_HOME": java_of(spark35, tmp_path / "java")}
     found = run_jobs(spark35, workers=bare, master=jobs.CLUSTER, settings=jobs.CLUSTER_SETTINGS, variables=variables)
     assert found.about["pyspark"].startswith("3.5.")
-    assert {worker["imported"] for worker in found.about["workers"]} == {jobs.NO_PACKAGE}
+    assert {worker["error"] for worker in found.about["workers"]} == {jobs.NO_PACKAGE}
     found.same_as(local, tolerance=1e-12)
 
 

@@ -16,23 +16,25 @@ from sparkmetrics import cli, session
 
 
 def worker(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """What a worker is: its process and Python, and what happens when it imports the package."""
-    import importlib
+    """What a worker is: its process and Python, where it finds the package, and what happens when it imports it."""
+    import importlib.util
     import os
     import sys
 
     for _ in batches:
         pass
+    spec = importlib.util.find_spec("sparkmetrics")
     try:
-        imported = importlib.import_module("sparkmetrics").__file__
-    except ImportError as error:
-        imported = f"{type(error).__name__}: {error}"
-    about = [[str(os.getpid())], [str(os.getppid())], [sys.executable], [str(imported)], [os.getcwd()]]
-    yield pa.record_batch([pa.array(value) for value in about], names=["pid", "parent", "python", "imported", "folder"])
+        importlib.import_module("sparkmetrics")
+        error = "none"
+    except ImportError as problem:
+        error = f"{type(problem).__name__}: {problem}"
+    about = [[sys.executable], [os.getcwd()], [str(spec and spec.origin)], [error]]
+    yield pa.record_batch([pa.array(value) for value in about], names=["python", "folder", "found", "error"])
 
 
 def about(spark: Any) -> dict[str, Any]:
-    schema = "pid string, parent string, python string, imported string, folder string"
+    schema = "python string, folder string, found string, error string"
     rows = spark.range(0, 8, numPartitions=8).mapInArrow(worker, schema).collect()
     settings = ("spark.master", "spark.sql.ansi.enabled", "spark.sql.session.timeZone")
     return {
