@@ -137,6 +137,16 @@ def test_formulas_and_batches_need_no_spark(name: str) -> None:
     assert foreign(name) <= {"numpy", "pyarrow"}
 
 
+@pytest.mark.parametrize("name", [name for name in ORDER if name != "options"])
+def test_functions_ask_no_dataclass_for_its_fields(name: str) -> None:
+    """In a worker of PySpark 3.5 a dataclass that came by value has none. Options stay on the driver."""
+    for function in ast.walk(TREES[name]):
+        if isinstance(function, ast.FunctionDef):
+            calls = [node.func for node in ast.walk(function) if isinstance(node, ast.Call)]
+            called = {ast.unparse(call).split(".")[-1] for call in calls}
+            assert not called & {"fields", "asdict", "astuple", "is_dataclass"}, f"{name}.{function.name}"
+
+
 @pytest.mark.parametrize("name", ORDER)
 def test_dataframe_api_alone(name: str) -> None:
     for node in ast.walk(TREES[name]):

@@ -6,7 +6,7 @@ A score's *step* is the move a threshold makes when it passes it: `tp` and `fp` 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -57,7 +57,7 @@ class Offsets:
 
     def of(self, groups: Integers) -> Offsets:
         """The offsets of some of the groups."""
-        return Offsets(*(getattr(self, field.name)[groups] for field in fields(self)))
+        return Offsets(**{name: values[groups] for name, values in vars(self).items()})
 
 
 @dataclass(frozen=True)
