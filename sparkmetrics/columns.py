@@ -144,6 +144,15 @@ class Keys:
         keys = Keys(self.by, behind, tuple(self.types[i] for i in kept))
         return keys, [F.col(self.columns[i]).alias(new) for i, new in zip(kept, keys.columns, strict=True)]
 
+    def check_distinct(self) -> None:
+        """Raises SchemaError where a column is named twice."""
+        twice = [name for name, times in Counter(name.lower() for name in self.names).items() if times > 1]
+        if twice:
+            raise SchemaError(
+                f"by and segments name {listed(twice)} more than once (names that differ by case count as one, since "
+                "most readers of the results cannot tell them apart)."
+            )
+
     def of_table(self, frame: DataFrame, reserved: Iterable[str]) -> Keys:
         """These keys with the types they have in a table.
 
@@ -173,12 +182,7 @@ class Keys:
                         f"df.withColumnRenamed({name!r}, {'my_' + name!r})."
                     )
                 types.append(kind)
-        twice = [name for name, times in Counter(name.lower() for name in self.names).items() if times > 1]
-        if twice:
-            raise SchemaError(
-                f"by and segments name {listed(twice)} more than once (names that differ by case count as one, since "
-                "most readers of the results cannot tell them apart)."
-            )
+        self.check_distinct()
         return Keys(self.by, self.segments, tuple(types))
 
 

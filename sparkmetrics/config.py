@@ -14,7 +14,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from sparkmetrics.columns import TOTAL, Keys
-from sparkmetrics.errors import ConfigError
+from sparkmetrics.errors import ConfigError, SchemaError
 from sparkmetrics.gates import Gate, checked_gates
 from sparkmetrics.options import Options, checked_tables
 from sparkmetrics.row_kinds import Source
@@ -24,11 +24,11 @@ from sparkmetrics.states import check_columns
 RUN_DATE = "{run_date}"
 """Stands for the run's date in `predictions.path` and `predictions.filter`."""
 
-NOT_YET: dict[str, dict[str, Any]] = {
-    "columns": {"id": None},
-    "output": {"format": "parquet", "table_prefix": None},
-}
+NOT_YET: dict[str, dict[str, Any]] = {"columns": {"id": None}}
 """Keys of the config whose features this version lacks, with the only value it takes for them."""
+
+MOST_DAYS = 36_500
+"""A century."""
 
 ClassKey = str | int | float | bool
 """A class as YAML has it."""
@@ -104,9 +104,23 @@ class EvaluateSection(Section):
 class OutputSection(Section):
     """Where results go."""
 
-    path: str = Field(min_length=1)
+    path: str | None = Field(default=None, min_length=1)
+    format: Literal["parquet", "delta", "iceberg"] = "parquet"
+    table_prefix: str | None = Field(default=None, min_length=1)
+    atomic: bool = True
     save_counts: bool = True
+    retention_days: int | None = Field(default=None, ge=1, le=MOST_DAYS)
     tables: list[str] | None = Field(default=None, min_length=1)
+
+    @model_validator(mode="after")
+    def _one_place(self) -> OutputSection:
+        if self.path is None and self.table_prefix is None:
+            raise ValueError("give path (a folder), or table_prefix (of catalog tables), or both")
+        if self.format == "iceberg" and self.table_prefix is None:
+            raise ValueError("format iceberg needs table_prefix, since its tables are those of a catalog")
+        if self.format != "parquet" and self.path is not None and self.table_prefix is not None:
+            raise ValueError(f"give either path or table_prefix for format {self.format}")
+        return self
 
 
 class GateSection(Section):
@@ -167,12 +181,25 @@ def load(path: str | Path) -> Config:
     ConfigError : the file cannot be read or is not YAML; or a list of all that is wrong with its keys.
     """
     try:
-        content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+        content = yaml.load(Path(path).read_text(encoding="utf-8"), _UniqueKeys)
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"Cannot read the config {str(path)!r}: {error}") from error
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # dates that do not exist, brackets without end
         raise ConfigError(f"The config {str(path)!r} is not valid YAML: {error}") from error
     return parse(content, str(path))
+
+
+class _UniqueKeys(yaml.SafeLoader):
+    """YAML in which no key comes twice: of two, the first would be lost without a word."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen: set[str] = set()
+        for key, _ in node.value:
+            name = str(key.value)
+            if name in seen and name != "<<":
+                raise yaml.constructor.ConstructorError(None, None, f"the key {name!r} comes twice", key.start_mark)
+            seen.add(name)
+        return super().construct_mapping(node, deep)
 
 
 def parse(content: Any, where: str = "config") -> Config:
@@ -213,6 +240,10 @@ def _option_problems(config: Config) -> list[str]:
     """What the evaluation itself would refuse."""
     problems = []
     try:
+        Keys(tuple(config.columns.by), tuple(config.columns.segments)).check_distinct()
+    except SchemaError as error:
+        problems.append(f"columns.by, columns.segments: {error}")
+    try:
         problems += _gates(config)[1]
     except ConfigError as error:
         problems.append(f"evaluate.{error}")
@@ -238,13 +269,15 @@ def _gates(config: Config) -> tuple[tuple[Gate, ...], list[str]]:
     columns = config.columns
     # The models of a wide table are a `by` column.
     keys = Keys((*columns.by, *([] if columns.scores is None else ["model"])), tuple(columns.segments))
+    options = Options.make(keys, **config.evaluate.model_dump(exclude={"invalid_rows"}))
     source = Source(
         keys,
-        Options.make(keys, **config.evaluate.model_dump(exclude={"invalid_rows"})),
+        options,
         scores=columns.score is not None or columns.scores is not None,
         classes=columns.prediction is not None or columns.probabilities is not None,
         probabilities=columns.probabilities is not None,
     )
+    options.check_fit(scores=source.scores, classes=source.classes)
     return checked_gates(source, [section.model_dump() for section in config.gates])
 
 

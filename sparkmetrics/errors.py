@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import warnings
+from collections.abc import Iterator
 
 from pyspark.errors import PySparkException
 
@@ -32,12 +34,34 @@ class DataError(SparkMetricsError, ValueError):
     """The rows of a table cannot be evaluated: says how many, in which column and what to change."""
 
 
+class NotThereError(DataError):
+    """A path or table that is not there."""
+
+
 class WriteError(SparkMetricsError, OSError):
     """Results could not be written."""
 
 
 class SparkMetricsWarning(UserWarning):
     """Something in the input deserves a look, and the evaluation goes on."""
+
+
+@contextlib.contextmanager
+def told(kind: type[SparkMetricsError], what: str) -> Iterator[None]:
+    """Spark's errors as one of ours, which says what could not be done and why."""
+    try:
+        yield
+    except SPARK_ERRORS as error:
+        raise kind(f"{what}: {first_line(error)}") from error
+
+
+NOT_THERE = ("PATH_NOT_FOUND", "TABLE_OR_VIEW_NOT_FOUND", "DELTA_TABLE_NOT_FOUND", "DELTA_PATH_DOES_NOT_EXIST")
+"""Conditions of Spark's errors that say that a path or table is not there. Others may say that nobody answered."""
+
+
+def is_not_there(error: BaseException) -> bool:
+    """Whether Spark's error says that a path or table is not there."""
+    return any(condition in str(error) for condition in NOT_THERE)
 
 
 def first_line(error: BaseException) -> str:

@@ -23,7 +23,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
 from sparkmetrics.columns import listed, quote
-from sparkmetrics.errors import SPARK_ERRORS, DataError, first_line
+from sparkmetrics.errors import SPARK_ERRORS, DataError, NotThereError, first_line, is_not_there
 
 READERS = ("auto", "spark", "arrow")
 """Who reads the files: pyarrow where that is exact, else Spark; Spark; pyarrow, or an error."""
@@ -68,12 +68,13 @@ class NotExactError(Exception):
 
 
 def read_parquet(spark: SparkSession, path: str) -> DataFrame:
-    """A Parquet folder as a DataFrame. Raises DataError where Spark cannot read it."""
+    """A Parquet folder as a DataFrame. Raises DataError where it cannot be read, NotThereError where there is none."""
     try:
         frame = spark.read.parquet(path)
         _ = frame.schema  # a Connect session looks for the path only now
     except SPARK_ERRORS as error:
-        raise DataError(f"Cannot read {path!r}: {first_line(error)}") from error
+        kind = NotThereError if is_not_there(error) else DataError
+        raise kind(f"Cannot read {path!r}: {first_line(error)}") from error
     return frame
 
 

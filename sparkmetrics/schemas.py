@@ -10,6 +10,7 @@ from pyspark.sql.types import (
     ArrayType,
     BooleanType,
     DataType,
+    DateType,
     DecimalType,
     DoubleType,
     IntegerType,
@@ -29,6 +30,9 @@ RESULT_TABLES = (
     *("segment_auc", "segment_summary", "segment_gap", "segment_disparity", "class_counts"),
 )
 """What an evaluation returns."""
+
+JOB_TABLES = ("gates",)
+"""What a job adds."""
 
 STATE_TABLES = ("score_counts", "class_cells", "class_score_counts", "class_ranks")
 """What an evaluation keeps: of scores, of predicted classes, and two of class probabilities. (`class_counts` is a
@@ -111,9 +115,17 @@ RUNS = StructType(
         rows_dropped=MapType(_TEXT, LongType()),
         tables=MapType(_TEXT, LongType()),
         versions=MapType(_TEXT, _TEXT),
+        input_rows=LongType(),
+        input_newest=TimestampType(),
+        message=_TEXT,
     )
 )
 """One row a run. `run_date` is in the path."""
+
+
+def runs_of_days() -> StructType:
+    """The rows of the ledger with their day."""
+    return StructType([*RUNS, StructField("run_date", DateType())])
 
 
 def segment_auc(weighted: bool) -> list[StructField]:

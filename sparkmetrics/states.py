@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from sparkmetrics import inspection, predictions, ranges, schemas
-from sparkmetrics.class_columns import MAX_CLASSES, ProbabilityColumns, class_columns, class_name
+from sparkmetrics.class_columns import MAX_CLASSES, ClassColumns, ProbabilityColumns, class_columns, class_name
 from sparkmetrics.class_counts import ClassCounts, class_counts_of
 from sparkmetrics.class_scores import ClassScores, class_scores_of
 from sparkmetrics.columns import Keys, field_type, listed
@@ -106,22 +106,19 @@ def read_states(
         raise SchemaError(f"A Spark DataFrame is expected, found {type(frame).__name__}.")
     if invalid_rows not in INVALID_ROWS:
         raise ConfigError(f"invalid_rows must be one of {listed(INVALID_ROWS)}, found {invalid_rows!r}.")
-    check_columns(score, scores, prediction, probabilities)
     sizing = sizing or Sizing()
-    more = None
-    if prediction is not None or probabilities is not None:
-        more = class_columns(frame, label, prediction, probabilities, classes)
-    clean = predictions.clean(
+    clean, more = clean_predictions(
         frame,
         by=by,
         segments=segments,
         label=label,
         score=score,
         scores=scores,
+        prediction=prediction,
+        probabilities=probabilities,
+        classes=classes,
         weight=weight,
         positive=positive,
-        reserved=schemas.reserved_names(),
-        classes=more,
     )
     scan = _scan(files, reader, clean, sizing, of_classes=more is not None)
     sampling = sizing if scan is None else sizing.sampling(scan.pieces.rows)
@@ -160,6 +157,40 @@ def read_states(
         if more.classes is not None:
             of_probabilities = class_scores_of(clean, more.classes, sizing, origin)
     return States(clean.keys, of_scores, of_classes, of_probabilities, two, row_counts)
+
+
+def clean_predictions(
+    frame: DataFrame,
+    *,
+    by: Sequence[str],
+    segments: Sequence[str],
+    label: str,
+    score: str | None,
+    scores: Mapping[str, str] | None,
+    prediction: str | None,
+    probabilities: ProbabilityColumns | None,
+    classes: Sequence[object] | None,
+    weight: str | None,
+    positive: Label,
+) -> tuple[Predictions, ClassColumns | None]:
+    """Predictions with their columns checked, under internal names, and those of classes; see `read_states`."""
+    check_columns(score, scores, prediction, probabilities)
+    more = None
+    if prediction is not None or probabilities is not None:
+        more = class_columns(frame, label, prediction, probabilities, classes)
+    clean = predictions.clean(
+        frame,
+        by=by,
+        segments=segments,
+        label=label,
+        score=score,
+        scores=scores,
+        weight=weight,
+        positive=positive,
+        reserved=schemas.reserved_names(),
+        classes=more,
+    )
+    return clean, more
 
 
 def _scan(files: ParquetPath | None, reader: str, clean: Predictions, sizing: Sizing, of_classes: bool) -> Scan | None:

@@ -1,25 +1,51 @@
-"""Where a job's tables lie, how they are written, and how they are read back."""
+"""Where results lie, and how they are read so that no reader ever sees a mix of two runs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timezone
+from datetime import date, datetime
+from functools import reduce
+from typing import Protocol, TypeVar
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from sparkmetrics import schemas
-from sparkmetrics.config import PredictionsSection
-from sparkmetrics.errors import SPARK_ERRORS, ConfigError, DataError, WriteError, first_line
-from sparkmetrics.inspection import RowCounts
-from sparkmetrics.parquet_files import ParquetPath, filtered, read_parquet
-from sparkmetrics.score_counts import ROW_GROUP_BYTES
+from sparkmetrics.columns import listed, quote
+from sparkmetrics.errors import (
+    SPARK_ERRORS,
+    ConfigError,
+    DataError,
+    NotThereError,
+    first_line,
+    is_not_there,
+    told,
+)
+from sparkmetrics.ledger import RUNS, Record, last_done
+from sparkmetrics.parquet_files import read_parquet
 
-RUNS = "runs"
-"""The ledger: one file a run, written last."""
+TABLES = (*schemas.RESULT_TABLES, *schemas.JOB_TABLES, *schemas.STATE_TABLES)
+"""The tables of a day, beside the ledger."""
 
-TABLES = (*schemas.RESULT_TABLES, *schemas.STATE_TABLES)
+LAKES = ("delta", "iceberg")
+"""Formats whose tables replace a day by themselves."""
+
+FORMATS = ("parquet", *LAKES)
+
+TRIES, FIRST_PAUSE = 6, 0.25
+"""Times that a reader looks for a whole day, and seconds before the second look; each later pause is twice as long."""
+
+
+class Place(Protocol):
+    """Where a job's results are, for who reads them."""
+
+    def runs(self, first: date, last: date) -> DataFrame | None:
+        """The ledger's rows of some days, with `run_date`; None where there is none."""
+
+    def read(self, table: str, day: date, run_id: str) -> DataFrame:
+        """A table of a day as a run wrote it, or as it is now. Raises DataError where there is none."""
 
 
 def day_path(root: str, table: str, run_date: date) -> str:
@@ -27,92 +53,171 @@ def day_path(root: str, table: str, run_date: date) -> str:
     return f"{root.rstrip('/')}/{table}/run_date={run_date.isoformat()}"
 
 
-def read_predictions(spark: SparkSession, source: PredictionsSection) -> tuple[DataFrame, ParquetPath | None]:
-    """The prediction table of a config, filtered, and its files where workers may read these themselves.
+@dataclass(frozen=True)
+class Folder:
+    """A folder of plain Parquet files."""
 
-    Raises
-    ------
-    DataError : Spark cannot read the path or table, or the filter does not fit its columns.
-    """
-    where = f"predictions.path {source.path!r}" if source.path else f"predictions.table {source.table!r}"
-    try:
-        if source.path:
-            frame = spark.read.format(source.format).options(**source.options).load(source.path)
-        else:
-            frame = spark.read.table(str(source.table))
-        _ = frame.schema  # a Connect session looks for the path only now
-    except SPARK_ERRORS as error:
-        raise DataError(f"Cannot read {where}: {first_line(error)}") from error
-    plain = source.path is not None and source.format.lower() == "parquet" and not source.options
-    files = ParquetPath(frame, source.filter) if plain else None
-    if source.filter is None:
-        return frame, files
-    return filtered(frame, source.filter, f"predictions.filter {source.filter!r}", where), files
+    spark: SparkSession
+    root: str
 
+    def __str__(self) -> str:
+        return self.root
 
-def write_day(frame: DataFrame, root: str, table: str, run_date: date) -> int:
-    """Writes one table of one day as Parquet, in place of what was there.
+    def runs(self, first: date, last: date) -> DataFrame | None:
+        """The ledger's rows of some days."""
+        return ledger_files(self.spark, f"{self.root.rstrip('/')}/{RUNS}", first, last)
 
-    Returns
-    -------
-    The number of rows written.
-
-    Raises
-    ------
-    WriteError : Spark could not write there.
-    """
-    path = day_path(root, table, run_date)
-    writer = frame.write.mode("overwrite")
-    if table in schemas.STATE_TABLES:
-        writer = writer.option("parquet.block.size", ROW_GROUP_BYTES)
-    try:
-        writer.parquet(path)
-    except SPARK_ERRORS as error:
-        raise WriteError(f"Could not write {path!r}: {first_line(error)}") from error
-    return frame.sparkSession.read.parquet(path).count()
+    def read(self, table: str, day: date, run_id: str) -> DataFrame:
+        """The day's folder, whoever wrote it."""
+        return read_parquet(self.spark, day_path(self.root, table, day))
 
 
 @dataclass(frozen=True)
-class Run:
-    """What the ledger keeps of a run."""
+class Catalog:
+    """Tables of a catalog over Parquet files: each run of a day has a folder of its own, which never changes."""
 
-    run_id: str
-    run_date: date
-    started_at: datetime
-    config_sha256: str
-    versions: Mapping[str, str]
+    spark: SparkSession
+    prefix: str
+
+    def __str__(self) -> str:
+        return f"{self.prefix}*"
+
+    def name(self, table: str) -> str:
+        """The quoted name of a table."""
+        return ".".join(map(quote, f"{self.prefix}{table}".split(".")))
+
+    def location(self, table: str) -> str | None:
+        """The folder of a table; None where the catalog has no such table."""
+        with told(DataError, f"Cannot look for the table {self.prefix}{table}"):
+            if not self.spark.catalog.tableExists(self.name(table)):
+                return None
+            rows = self.spark.sql(f"DESCRIBE TABLE EXTENDED {self.name(table)}").collect()
+        found = [row["data_type"] for row in rows if row["col_name"] == "Location"]
+        if not found:
+            raise DataError(f"{self.prefix}{table} is no table of files: it has no location.")
+        return str(found[0])
+
+    def runs(self, first: date, last: date) -> DataFrame | None:
+        """The ledger's rows of some days."""
+        location = self.location(RUNS)
+        return None if location is None else ledger_files(self.spark, location, first, last)
+
+    def read(self, table: str, day: date, run_id: str) -> DataFrame:
+        """The folder of that run, whatever the catalog's partition points at."""
+        location = self.location(table)
+        if location is None:
+            raise NotThereError(f"There is no table {self.prefix}{table}.")
+        return read_parquet(self.spark, run_path(location, day, run_id))
 
 
-def write_run(spark: SparkSession, root: str, run: Run, rows: RowCounts, tables: Mapping[str, int]) -> None:
-    """Adds the row of a run that is done. It vouches for the tables, so it comes last."""
-    row = (
-        run.run_id,
-        run.started_at,
-        datetime.now(timezone.utc),
-        "done",
-        run.config_sha256,
-        rows.read,
-        rows.used,
-        dict(rows.dropped),
-        dict(tables),
-        dict(run.versions),
-    )
-    path = day_path(root, RUNS, run.run_date)
+def run_path(location: str, day: date, run_id: str) -> str:
+    """The folder of one run of one day below the folder of a catalog table."""
+    return f"{location.rstrip('/')}/run_date={day.isoformat()}/run_id={run_id}"
+
+
+@dataclass(frozen=True)
+class Lake:
+    """Delta or Iceberg tables, by path or by name, with `run_date` as a column that they are partitioned by."""
+
+    spark: SparkSession
+    format: str
+    root: str | None
+    prefix: str | None
+
+    def __str__(self) -> str:
+        return f"{self.prefix}*" if self.root is None else self.root
+
+    def frame(self, table: str) -> DataFrame | None:
+        """A whole table; None where there is none. Raises DataError where that cannot be told."""
+        try:
+            if self.prefix is not None:
+                name = Catalog(self.spark, self.prefix).name(table)
+                return self.spark.read.table(name) if self.spark.catalog.tableExists(name) else None
+            frame = self.spark.read.format(self.format).load(f"{str(self.root).rstrip('/')}/{table}")
+            _ = frame.schema
+        except SPARK_ERRORS as error:
+            if is_not_there(error):
+                return None
+            raise DataError(f"Cannot look for the table {table!r} in {self}: {first_line(error)}") from error
+        return frame
+
+    def runs(self, first: date, last: date) -> DataFrame | None:
+        """The ledger's rows of some days."""
+        frame = self.frame(RUNS)
+        return None if frame is None else frame.where(F.col("run_date").between(first, last))
+
+    def read(self, table: str, day: date, run_id: str) -> DataFrame:
+        """The rows of that day."""
+        frame = self.frame(table)
+        if frame is None:
+            raise NotThereError(f"There is no table {table!r} in {self}.")
+        return frame.where(F.col("run_date") == F.lit(day)).drop("run_date")
+
+
+def ledger_files(spark: SparkSession, location: str, first: date, last: date) -> DataFrame | None:
+    """The rows of a ledger of Parquet files; those of earlier versions lack some columns.
+
+    Raises DataError where it cannot be told whether there is one: a day without a ledger is taken for one without runs.
+    """
     try:
-        spark.createDataFrame([row], schemas.RUNS).coalesce(1).write.mode("append").parquet(path)
+        found = spark.read.schema(schemas.runs_of_days()).parquet(location)
+        _ = found.isStreaming  # a Connect session looks for the path only now
     except SPARK_ERRORS as error:
-        raise WriteError(f"Could not write {path!r}: {first_line(error)}") from error
+        if is_not_there(error):
+            return None
+        raise DataError(f"Cannot read {location!r}: {first_line(error)}") from error
+    return found.where(F.col("run_date").between(first, last))
 
 
-def read_results(spark: SparkSession, path: str, table: str, run_date: date | str) -> DataFrame:
-    """One table of one day's results, as its last finished run wrote it.
+def check_installed(spark: SparkSession, format: str) -> None:
+    """Raises ConfigError where the session does not have the data source of a format."""
+    try:
+        _ = spark.read.format(format).load("/nowhere").schema
+    except SPARK_ERRORS as error:
+        if any(word in str(error) for word in ("DATA_SOURCE_NOT_FOUND", "ClassNotFoundException")):
+            raise ConfigError(
+                f"output.format {format!r} is not installed in this Spark session: start it with the package of "
+                f"{format} (spark-submit --packages, or spark.jars), or set output.format to parquet."
+            ) from error
+
+
+def place(spark: SparkSession, path: str | None, table_prefix: str | None, format: str) -> Place:
+    """Where results of these settings of `output` are. Raises ConfigError for a format that is not there."""
+    if format not in FORMATS:
+        raise ConfigError(f"format must be one of {listed(FORMATS)}, found {format!r}.")
+    if format in LAKES:
+        check_installed(spark, format)
+        return Lake(spark, format, None if table_prefix else path, table_prefix)
+    if table_prefix is not None:
+        return Catalog(spark, table_prefix)
+    return Folder(spark, str(path))
+
+
+def read_results(
+    spark: SparkSession,
+    path: str | None,
+    table: str,
+    run_date: date | str,
+    *,
+    table_prefix: str | None = None,
+    format: str = "parquet",
+) -> DataFrame:
+    """One table of one day's results, whole, as its last finished run wrote it.
+
+    It reads `runs` first, then the table, and compares run and number of rows. Where they differ another run is just
+    being put in place, and it looks again. On a classic session the DataFrame is of the files that were compared: once
+    another run has replaced the day, using it is an error, and never a mix. A client of Spark Connect plans anew at
+    each use; there it holds rows of that one run or none.
 
     Parameters
     ----------
     spark : session.
-    path : `output.path` of the job.
-    table : "metrics", "confusion", "curves", "gains", "calibration", "segment_auc", "class_counts" or "score_counts".
+    path : `output.path` of the job; None with `table_prefix`.
+    table : "metrics", "confusion", "curves", "gains", "calibration", "segment_auc", "segment_summary", "segment_gap",
+        "segment_disparity", "class_counts", "gates", or a saved state such as "score_counts".
     run_date : the day.
+    table_prefix : `output.table_prefix` of a job that writes catalog tables.
+    format : `output.format` of the job.
 
     Returns
     -------
@@ -120,28 +225,83 @@ def read_results(spark: SparkSession, path: str, table: str, run_date: date | st
 
     Raises
     ------
-    ConfigError : no such table, or not a date.
-    DataError : no finished run of that day, or the table holds other rows than the run wrote (a later run was stopped,
-        or is at work).
+    ConfigError : no such table, not a date, or neither or both of path and table_prefix.
+    DataError : no finished run of that day, it wrote no such table, or the table holds other rows than it wrote (a
+        later run was stopped, and none has run since).
     """
     if table not in TABLES:
         raise ConfigError(f"table must be one of {', '.join(TABLES)}, found {table!r}.")
+    if (path is None) == (table_prefix is None):
+        raise ConfigError("Give path or table_prefix: where the job's results are.")
     try:
-        day = run_date if isinstance(run_date, date) else date.fromisoformat(run_date)
+        day = date.fromisoformat(str(run_date)) if not isinstance(run_date, datetime) else run_date.date()
     except (TypeError, ValueError):
         raise ConfigError(f"run_date must be a date like 2026-11-29, found {run_date!r}.") from None
-    try:
-        runs = read_parquet(spark, day_path(path, RUNS, day))
-    except DataError as error:
-        raise DataError(f"No finished run of {day} in {path!r}. {error}") from error
-    last = runs.orderBy(F.desc("finished_at")).select("run_id", F.element_at("tables", table).alias("rows")).first()
-    if last is None or last["rows"] is None:
-        raise DataError(f"The last run of {day} in {path!r} wrote no table {table!r}.")
-    frame = read_parquet(spark, day_path(path, table, day))
-    found = frame.where(F.col("run_id") == last["run_id"]).count()
-    if found != last["rows"] or found != frame.count():
-        raise DataError(
-            f"Table {table!r} of {day} in {path!r} is not what its last finished run {last['run_id']} wrote: another "
-            "run was stopped, or is at work. Run the day again."
-        )
-    return frame
+    return whole_day(place(spark, path, table_prefix, format), table, day)
+
+
+def whole_day(where: Place, table: str, day: date, pause: Callable[[float], None] = time.sleep) -> DataFrame:
+    """A table of a day as its last finished run wrote it; see `read_results`."""
+
+    def look() -> DataFrame:
+        run = last_done(where.runs(day, day)).get(day)
+        if run is None:
+            raise NoRunError(f"No finished run of {day} in {str(where)!r}.")
+        if table not in run.tables:
+            raise NoRunError(f"The last run of {day} in {str(where)!r} wrote no table {table!r}.")
+        return as_written(where, table, [run])[day]
+
+    return looked(look, f"Table {table!r} of {day} in {str(where)!r}", pause)
+
+
+Found = TypeVar("Found")
+
+
+def looked(look: Callable[[], Found], what: str, pause: Callable[[float], None] = time.sleep) -> Found:
+    """What a look at results gives, looking again where a run is just being put in place. Raises DataError."""
+    problem = ""
+    for tried in range(TRIES):
+        if tried:
+            pause(FIRST_PAUSE * 2 ** (tried - 1))
+        try:
+            return look()
+        except NoRunError:
+            raise
+        except DataError as error:
+            problem = str(error)
+        except SPARK_ERRORS as error:  # files were replaced while they were read
+            problem = first_line(error)
+    raise DataError(f"{what} cannot be read whole: {problem}")
+
+
+class NoRunError(DataError):
+    """No run of the day was finished, or it did not write the table."""
+
+
+def as_written(where: Place, table: str, runs: Sequence[Record]) -> dict[date, DataFrame]:
+    """A table of some days, where it holds the rows that their runs say that they wrote: one small action.
+
+    Parameters
+    ----------
+    where : the place.
+    table : its name.
+    runs : one of each day, which wrote the table.
+
+    Raises
+    ------
+    DataError : it holds other rows.
+    """
+    frames = {run.run_date: where.read(table, run.run_date, run.run_id) for run in runs}
+    sides = [frames[run.run_date].select("run_id", F.lit(run.run_id).alias("expected")) for run in runs]
+    counted = reduce(DataFrame.unionAll, sides).groupBy("expected")
+    of_run = F.sum((F.col("run_id") == F.col("expected")).cast("long")).alias("of_run")
+    found = {row["expected"]: row for row in counted.agg(F.count("*").alias("all"), of_run).collect()}
+    for run in runs:
+        rows, row = run.tables[table], found.get(run.run_id)
+        seen, of_it = (row["all"], row["of_run"] or 0) if row is not None else (0, 0)
+        if not seen == of_it == rows:
+            raise DataError(
+                f"{run.run_date} is not what its last finished run {run.run_id} wrote ({rows} rows): it holds {seen} "
+                f"rows, {of_it} of them of that run. Another run was stopped, or is at work. Run the day again."
+            )
+    return {run.run_date: frames[run.run_date].where(F.col("run_id") == run.run_id) for run in runs}

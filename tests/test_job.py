@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable
 from datetime import date
@@ -10,11 +11,14 @@ from typing import Any
 
 import pytest
 import yaml
-from pyspark.sql import SparkSession
+from conftest import KIND
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import sparkmetrics as sm
-from sparkmetrics import cli
+from sparkmetrics import cli, stores, tables
+from sparkmetrics.files import LocalFiles
+from sparkmetrics.locks import DayLock
 
 DAY = date(2026, 11, 29)
 ROWS = [
@@ -47,7 +51,7 @@ def run_job(folder: Path, predictions: str, changes: dict[str, dict[str, Any]]) 
         "predictions": {"path": predictions, "filter": "day = '{run_date}'"},
         "columns": {"by": ["model"], "segments": ["seg"], "label": "y", "score": "p"},
         "evaluate": {"thresholds": [0.5, 0.8]},
-        "output": {"path": str(folder / "results")},
+        "output": {"path": str(folder / "results"), "atomic": KIND != "connect"},
     }
     for section, keys in changes.items():
         content[section] = {**content.get(section, {}), **keys}
@@ -136,28 +140,41 @@ def test_saved_counts_of_a_job_can_be_evaluated_later(spark: SparkSession, resul
 
 
 def test_a_rerun_replaces_the_day_and_adds_a_run(spark: SparkSession, job: Job, results: str, tmp_path: Path) -> None:
+    """Fewer thresholds, fewer tables, no saved counts: nothing of the earlier run is left."""
     shutil.copytree(results, tmp_path / "results")
     results = str(tmp_path / "results")
-    assert job(evaluate={"thresholds": [0.5]})[0] == 0
+    assert (
+        job(evaluate={"thresholds": [0.5]}, output={"tables": ["metrics", "confusion"], "save_counts": False})[0] == 0
+    )
+    left = {p.parent.name for p in Path(results).glob("*/run_date=*") if spark.read.parquet(str(p)).count()}
+    assert left == {"metrics", "confusion", "runs"}
     assert spark.read.parquet(f"{results}/runs").count() == 2
     thresholds = sm.read_results(spark, results, "confusion", DAY).select("threshold").distinct().collect()
     assert [row[0] for row in thresholds] == [0.5]
 
 
 def test_read_results_refuses_a_table_that_its_run_did_not_write(
-    spark: SparkSession, results: str, tmp_path: Path
+    spark: SparkSession, results: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shutil.copytree(results, tmp_path / "results")
     day = tmp_path / "results" / "confusion" / f"run_date={DAY}"
     spark.read.parquet(f"{results}/confusion/run_date={DAY}").limit(1).write.mode("overwrite").parquet(str(day))
-    with pytest.raises(sm.DataError, match="not what its last finished run"):
+    monkeypatch.setattr(tables, "TRIES", 2)
+    monkeypatch.setattr(tables, "FIRST_PAUSE", 0.0)
+    with pytest.raises(
+        sm.DataError, match=r"whole: .* is not what its last finished run .* wrote \(8 rows\): it holds 1 rows"
+    ):
         sm.read_results(spark, str(tmp_path / "results"), "confusion", DAY)
     with pytest.raises(sm.ConfigError, match="table must be one of metrics"):
         sm.read_results(spark, results, "metric", DAY)
     with pytest.raises(sm.ConfigError, match="'yesterday'"):
         sm.read_results(spark, results, "metrics", "yesterday")
-    with pytest.raises(sm.DataError, match=r"No finished run of 2026-11-28 in .* Cannot read"):
+    with pytest.raises(sm.DataError, match=r"No finished run of 2026-11-28 in "):
         sm.read_results(spark, results, "metrics", "2026-11-28")
+    with pytest.raises(sm.DataError, match="wrote no table 'gates'"):
+        sm.read_results(spark, results, "gates", DAY)
+    with pytest.raises(sm.ConfigError, match="Give path or table_prefix"):
+        sm.read_results(spark, None, "metrics", DAY)
 
 
 def test_dropped_rows_are_counted_by_reason_and_only_the_total_needs_no_pair_table(
@@ -191,7 +208,8 @@ def test_predicted_classes_and_probabilities(spark: SparkSession, job: Job, tmp_
         run = spark.read.parquet(f"{results}/runs").orderBy(F.desc("finished_at")).first()
         assert run is not None
         assert (run["rows_read"], run["rows_used"], run["rows_dropped"]) == (4, 3, {"null prediction": 1})
-        assert set(run["tables"]) == {"metrics", "class_counts", "confusion"}
+        of_three = {"class_score_counts", "class_ranks"} if classes == 3 else set()
+        assert set(run["tables"]) == {"metrics", "class_counts", "confusion", "class_cells"} | of_three
         found = {
             row["metric"]: row["value"]
             for row in sm.read_results(spark, results, "metrics", DAY)
@@ -243,7 +261,84 @@ def test_an_output_that_cannot_be_written_is_exit_code_1_and_a_message(job: Job,
     (tmp_path / "file").write_text("in the way", encoding="utf-8")
     code, err = job(output={"path": str(tmp_path / "file")})
     assert code == cli.FAILED
-    assert "sparkmetrics: Could not write" in err
+    assert "sparkmetrics: Could not" in err
+    assert "Traceback" not in err
+
+
+def test_a_run_that_fails_leaves_the_day_and_a_row_in_the_ledger(
+    spark: SparkSession, job: Job, predictions: str, results: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The input is rewritten while it is evaluated; a table cannot be written."""
+    shutil.copytree(results, tmp_path / "results")
+    shutil.copytree(predictions, tmp_path / "input")
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "results").glob("*/run_date=*/*.parquet")}
+    written = stores.write_files
+
+    def rewrites(frame: DataFrame, path: str, table: str, small: bool = False) -> int:
+        for file in (tmp_path / "input").glob("*.parquet"):
+            os.utime(file, (2_000_000_000, 2_000_000_000))
+        return written(frame, path, table, small)
+
+    monkeypatch.setattr(stores, "write_files", rewrites)
+    code, err = job(predictions={"path": str(tmp_path / "input")})
+    assert code == cli.BAD_INPUT
+    assert "The predictions changed while they were evaluated: 4 rows, the newest file of" in err
+
+    def fails(frame: DataFrame, path: str, table: str, small: bool = False) -> int:
+        if table == "gains":
+            raise sm.WriteError("the disk is full")
+        return written(frame, path, table, small)
+
+    monkeypatch.setattr(stores, "write_files", fails)
+    code, err = job()
+    assert code == cli.FAILED
+    assert "sparkmetrics: the disk is full" in err
+    runs = spark.read.parquet(f"{tmp_path}/results/runs").orderBy("started_at").collect()
+    assert [run["status"] for run in runs] == ["done", "failed", "failed"]
+    assert runs[1]["message"].startswith("The predictions changed")
+    assert (runs[2]["message"], runs[2]["tables"], runs[2]["rows_read"]) == ("the disk is full", {}, 4)
+    if KIND == "classic":  # without renames the tables before it were overwritten
+        after = {path: path.stat().st_mtime_ns for path in (tmp_path / "results").glob("*/run_date=*/*.parquet")}
+        assert {path: when for path, when in after.items() if "/runs/" not in str(path)} == {
+            path: when for path, when in before.items() if "/runs/" not in str(path)
+        }
+        assert not list((tmp_path / "results" / ".staging").iterdir())
+
+
+def test_a_day_that_is_being_run_is_refused(job: Job, tmp_path: Path) -> None:
+    if KIND == "connect":
+        pytest.skip("a client of Spark Connect cannot lock")
+    with DayLock(LocalFiles(), str(tmp_path / "results"), DAY, "another"):
+        code, err = job()
+    assert code == cli.FAILED
+    assert "sparkmetrics: Another run of 2026-11-29 is at work: run another on" in err
+    assert not (tmp_path / "results" / "metrics").exists()
+
+
+def test_small_tables_are_one_file(results: str) -> None:
+    files = {path.parent.parent.name: 0 for path in Path(results).glob("*/run_date=*/*.parquet")}
+    for path in Path(results).glob("*/run_date=*/*.parquet"):
+        files[path.parent.parent.name] += 1
+    assert set(files.values()) == {1}
+
+
+def test_where_nothing_can_be_renamed_that_must_be_said(job: Job) -> None:
+    if KIND == "classic":
+        pytest.skip("an object store needs its client: a Connect session stands for it")
+    code, err = job(output={"atomic": True})
+    assert code == cli.BAD_INPUT
+    assert "a day cannot be replaced in one step there" in err
+    code, err = job(output={"retention_days": 30})
+    assert code == cli.BAD_INPUT
+    assert "output.retention_days: nothing can be removed" in err
+
+
+def test_a_format_that_is_not_installed_is_one_message(job: Job, tmp_path: Path) -> None:
+    for output in ({"format": "delta"}, {"format": "iceberg", "path": None, "table_prefix": "x.y."}):
+        code, err = job(output=output)
+        assert code == cli.BAD_INPUT
+        assert f"output.format '{output['format']}' is not installed in this Spark session" in err
+    assert not (tmp_path / "results").exists()
 
 
 def test_a_run_date_that_is_no_date_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

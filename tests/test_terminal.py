@@ -1,0 +1,155 @@
+"""What a person sees: the plan in words, results as a table, the progress line, help, log lines."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from conftest import KIND
+from pyspark.sql import SparkSession
+
+from sparkmetrics import cli
+from sparkmetrics.progress import Progress
+from sparkmetrics.show import aligned, text
+
+DAY = date(2026, 11, 29)
+ROWS = [("m", "a", 1, 0.9), ("m", "a", 0, 0.2), ("m", "b", 1, 0.6), ("m", None, 0, 0.6)]
+
+
+@pytest.fixture(scope="module")
+def folder(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A config, its predictions, and the results of one run."""
+    folder = tmp_path_factory.mktemp("terminal")
+    spark.createDataFrame(ROWS, "model string, seg string, y int, p double").write.parquet(str(folder / "predictions"))
+    write_config(folder)
+    assert evaluate(folder) == cli.DONE
+    return folder
+
+
+def write_config(folder: Path, **changes: dict[str, Any]) -> None:
+    content: dict[str, Any] = {
+        "predictions": {"path": str(folder / "predictions"), "filter": "p > 0"},
+        "columns": {"by": ["model"], "segments": ["seg"], "label": "y", "score": "p"},
+        "evaluate": {"thresholds": [0.5, 0.25]},
+        "output": {"path": str(folder / "results"), "atomic": KIND != "connect", "tables": ["metrics"]},
+    }
+    for section, keys in changes.items():
+        content[section] = {**content.get(section, {}), **keys}
+    (folder / "job.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
+
+
+def evaluate(folder: Path, *words: str) -> int:
+    return cli.main(["evaluate", "--config", str(folder / "job.yaml"), "--run-date", str(DAY), *words])
+
+
+def test_a_dry_run_says_the_plan_and_does_nothing(
+    spark: SparkSession, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_config(tmp_path, predictions={"path": str(folder / "predictions")}, output={"save_counts": False})
+    assert evaluate(tmp_path, "--dry-run") == cli.DONE
+    said = capsys.readouterr().out
+    for words in (
+        f"predictions:  {folder}/predictions, where p > 0",
+        "label 'y' (positive: 1); score 'p'",
+        "each distinct (model), at 2 levels: total; seg",
+        "0.5, 0.25 (score >= threshold)",
+        "metrics, runs",
+        f"{tmp_path}/results, the day {DAY} of each table",
+        "Nothing was written.",
+    ):
+        assert words in said, said
+    write_config(tmp_path, predictions={"path": str(folder / "predictions")}, columns={"score": "q"})
+    assert evaluate(tmp_path, "--dry-run") == cli.BAD_INPUT
+    assert "score column 'q' is not in the table" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["job.yaml"]
+
+
+def test_results_as_a_table(spark: SparkSession, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    show = ["show", str(folder / "results"), "--run-date", str(DAY)]
+    assert cli.main([*show, "--level", "total", "--metric", "roc_auc", "--metric", "recall"]) == cli.DONE
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == [
+        "model",
+        "level",
+        "metric",
+        "threshold",
+        "value",
+        "lower",
+        "upper",
+        "rows",
+        "positives",
+        "negatives",
+    ]
+    cells = [line.split()[:5] for line in lines[2:]]
+    assert cells == [
+        ["m", "total", "recall", "0.25", "1"],
+        ["m", "total", "recall", "0.5", "1"],
+        ["m", "total", "roc_auc", "-", "0.875"],
+    ]
+    assert cli.main([*show, "--rows", "2"]) == cli.DONE
+    assert "... and more: choose by --level or --metric" in capsys.readouterr().out
+    assert cli.main([*show, "--metric", "auc"]) == cli.BAD_INPUT
+    said = capsys.readouterr().err
+    assert "There is level 'seg', 'total'." in said
+    assert "'roc_auc'" in said
+    assert cli.main([*show, "--table", "score_counts", "--level", "total"]) == cli.BAD_INPUT
+    assert "has no column 'level'" in capsys.readouterr().err
+    assert cli.main(["show", str(folder / "results"), "--run-date", "2026-11-28"]) == cli.BAD_INPUT
+    assert "No finished run of 2026-11-28" in capsys.readouterr().err
+
+
+def test_cells_and_lines() -> None:
+    assert [text(v) for v in (None, 0.123456789, 3.0, 1_234_567.0, 1e300, float("inf"), "a\nb", True, "x" * 50)] == [
+        *("-", "0.123457", "3", "1,234,567", "1e+300", "inf", "a\\nb", "True", "x" * 39 + "…")
+    ]
+    assert aligned([["name", "value"], ["a", "1"], ["long", "-"], ["b", "22.5"]]) == [
+        *("name  value", "----  -----", "a         1", "long      -", "b      22.5")
+    ]
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_the_progress_line_is_for_terminals() -> None:
+    terminal, file = Terminal(), io.StringIO()
+    for stream in (terminal, file):
+        progress = Progress(stream)
+        progress.begin(2)
+        progress.step("saving counts")
+        progress.step("metrics, 1,234 rows of predictions")
+        progress.end()
+        progress.step("late")  # after the end nothing is shown
+    assert file.getvalue() == ""
+    shown = terminal.getvalue()
+    assert "[1/2] saving counts, 0 s" in shown
+    assert "[2/2] metrics, 1,234 rows of predictions, 0 s" in shown
+    assert "late" not in shown
+    assert shown.endswith("\r\x1b[K")
+
+
+def test_help_has_examples(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in ([], ["evaluate"], ["merge"], ["show"]):
+        with pytest.raises(SystemExit) as stop:
+            cli.main([*command, "--help"])
+        assert stop.value.code == 0
+        said = capsys.readouterr().out
+        assert (f"example:\n  sparkmetrics {command[0]} " if command else "Exit codes: 0 done") in said
+
+
+def test_log_lines_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logging.root, "handlers", [])
+    write_config(tmp_path)
+    assert evaluate(tmp_path, "--log-format", "json") == cli.BAD_INPUT
+    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("{")]
+    assert lines
+    first = json.loads(lines[0])
+    assert (first["level"], "evaluate 2026-11-29" in first["message"]) == ("INFO", True)
+    assert first["time"].endswith("+00:00")
