@@ -7,9 +7,12 @@ LOCAL := $(VENV)/.local.stamp
 DEV := $(VENV)/.dev.stamp
 BENCH := $(VENV)/.bench.stamp
 # Numbers are made by the same plans on either kind of session; what differs is how a client builds and reads them.
-ON_CONNECT := $(addprefix tests/test_,predictions.py class_input.py classes.py common.py job.py)
+ON_CONNECT := $(addprefix tests/test_,common.py job.py days.py)
+ON_CONNECT_NIGHTLY := $(addprefix tests/test_,predictions.py class_input.py classes.py saved_states.py gates.py \
+    catalog_tables.py terminal.py files.py)
 # The half of the suite that is run beside the rest, so that two cores are busy.
-OTHER_HALF := $(addprefix tests/test_,bucket_properties.py direct.py multiclass.py properties.py selection.py)
+OTHER_HALF := $(addprefix tests/test_,bucket_properties.py direct.py multiclass.py properties.py selection.py segments.py \
+    saved_states.py gates.py catalog_tables.py column_names.py)
 PYTEST := $(RUN) -m pytest -p no:cacheprovider
 PIP_INSTALL := $(RUN) -m pip install --quiet --disable-pip-version-check
 
@@ -33,7 +36,8 @@ test: $(DEV)
 
 # Where it runs: clusters, Spark Connect, other Pythons and releases. NIGHTLY_OPTIONS="-k connect" runs less.
 nightly: $(DEV)
-	$(PYTEST) nightly $(NIGHTLY_OPTIONS)
+	$(PYTEST) nightly --basetemp build/nightly/tmp $(NIGHTLY_OPTIONS)
+	SPARKMETRICS_TEST_SESSION=connect $(PYTEST) $(ON_CONNECT_NIGHTLY)
 
 # What it runs is PRESET in benchmarks/run.py; BENCH_OPTIONS="--data-set skewed --rows 1000000" runs less.
 bench: $(BENCH)

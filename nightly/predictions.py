@@ -92,13 +92,13 @@ JOBS: dict[str, dict[str, Any]] = {
 }
 
 
-def write_configs(predictions: Path, folder: Path) -> dict[str, Path]:
+def write_configs(predictions: Path, folder: Path, atomic: bool = True) -> dict[str, Path]:
     """The jobs' configs, by name; results of a job go to a folder of its name beside its config."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = {}
     for name, job in JOBS.items():
         source = {"path": str(predictions), "filter": "event_date = DATE'{run_date}'", **job.get("predictions", {})}
-        content = {**job, "predictions": source, "output": {"path": str(folder / name)}}
+        content = {**job, "predictions": source, "output": {"path": str(folder / name), "atomic": atomic}}
         paths[name] = folder / f"{name}.yaml"
         paths[name].write_text(yaml.safe_dump(content), encoding="utf-8")
     return paths

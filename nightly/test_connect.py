@@ -60,7 +60,7 @@ def test_a_client_without_java_gets_the_numbers_of_a_classic_session(
 def test_the_command_runs_against_a_server(
     server: str, client: Environment, without_java: dict[str, str], local: JobsRun, source: Path, tmp_path: Path
 ) -> None:
-    configs = predictions.write_configs(source, tmp_path / "jobs")
+    configs = predictions.write_configs(source, tmp_path / "jobs", atomic=False)
     command = [client.python.with_name("sparkmetrics"), "evaluate", "--config", configs["casts"]]
     variables = {**without_java, "SPARK_REMOTE": server}
     run([*command, "--run-date", predictions.DAY], variables, tmp_path / "process", jobs.SECONDS)
