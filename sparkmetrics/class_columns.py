@@ -209,7 +209,13 @@ def true_rank(probability: Column, place: Column) -> Column:
 def most_likely(probability: Column, classes: Sequence[str]) -> Column:
     """The class of the largest probability; of equals the one that stands first."""
     names = F.array(*map(F.lit, classes))
-    return F.get(names, F.array_position(probability, F.array_max(probability)).cast("int") - 1)
+    return F.get(names, _place(probability, F.array_max(probability)))
+
+
+def _place(values: Column, value: Column) -> Column:
+    """The first position of a value in an array, from 0; -1 where it is not there."""
+    # By its name, since F.array_position of PySpark 3.5 takes no Column.
+    return F.call_function("array_position", values, value).cast("int") - 1
 
 
 @dataclass(frozen=True)
@@ -267,7 +273,7 @@ def class_columns(
     if found is not None:
         names = F.array(*map(F.lit, found.classes))
         columns["probability"] = found.values
-        columns["class_place"] = F.array_position(names, columns["class_label"]).cast("int") - 1
+        columns["class_place"] = _place(names, columns["class_label"])
         columns.setdefault("class_prediction", most_likely(found.values, found.classes))
         tests += [*_probability_tests(len(found.classes)), (F.col("class_place") < 0, "label without a probability")]
     sources = {"prediction": prediction, "probabilities": given}
