@@ -69,7 +69,10 @@ def first_line(error: BaseException) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     # Errors that come through unconverted begin with the call that failed; the Java error is below it.
     java = [line[1:].strip() for line in lines if line.startswith(":")]
-    return (java or lines or [type(error).__name__])[0]
+    # What a Python worker raised stands below its traceback, not indented.
+    _, _, below = str(error).partition("Traceback (most recent call last):")
+    python = [line for line in below.splitlines() if line and not line[0].isspace()]
+    return (python or java or lines or [type(error).__name__])[0]
 
 
 def warn(message: str) -> None:

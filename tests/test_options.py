@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from sparkmetrics.columns import Keys
-from sparkmetrics.errors import ConfigError
+from sparkmetrics.errors import ConfigError, first_line
 from sparkmetrics.metrics import Parameters, score_metrics, threshold_metrics
 from sparkmetrics.metrics.counts import Cells
 from sparkmetrics.metrics.parameters import Region
@@ -148,3 +148,17 @@ def test_a_shorthand_that_is_also_a_column_must_be_said_in_full() -> None:
 def test_a_cube_of_many_columns_is_an_error() -> None:
     with pytest.raises(ConfigError, match="a cube of 11 segment columns has 2,048 levels, and 1,024 are the most"):
         Options.make(Keys((), tuple(f"c{i}" for i in range(11))), levels="cube")
+
+
+def test_the_first_line_of_an_error_is_its_cause() -> None:
+    """Of Spark's errors as they read: of Python workers, of Java through py4j, and plain."""
+    worker = (
+        "\n  An exception was thrown from the Python worker. Please see the stack trace below.\n"
+        'Traceback (most recent call last):\n  File "a.py", line 1, in run\n    f()\nValueError: no such file\n'
+        "\n\tat org.apache.spark.Task.run(Task.scala:1)\n"
+    )
+    java = "An error occurred while calling o1.load.\n: java.io.IOException: disk full\n\tat java.base/Thread.run\n"
+    assert first_line(RuntimeError(worker)) == "ValueError: no such file"
+    assert first_line(RuntimeError(java)) == "java.io.IOException: disk full"
+    assert first_line(RuntimeError("\nplain\nmore")) == "plain"
+    assert first_line(RuntimeError()) == "RuntimeError"
