@@ -130,19 +130,19 @@ def test_of_many_runs_at_once_one_gets_the_lock(lock: Callable[..., DayLock]) ->
 
 
 def test_a_lock_is_renewed_and_one_that_is_not_ends(lock: Callable[..., DayLock]) -> None:
-    held = lock("renewed", lease=0.3)
+    held = lock("renewed", lease=1.0)
     held.acquire()
-    time.sleep(0.7)
+    time.sleep(1.6)
     with pytest.raises(LockedError):
-        lock("second", lease=0.3).acquire()
+        lock("second", lease=1.0).acquire()
     held._stopping.set()  # as if it hung
-    time.sleep(0.7)
-    with lock("second", lease=0.3):
+    time.sleep(1.6)
+    with lock("second", lease=1.0):
         with pytest.raises(WriteError, match="lock of 2026-11-29 was lost"):
             held.check()
         held.release()
         with pytest.raises(LockedError):  # the release of a lost lock frees nothing
-            lock("third", lease=0.3).acquire()
+            lock("third", lease=1.0).acquire()
 
 
 def test_a_lock_of_a_killed_process_is_free_at_once(lock: Callable[..., DayLock], tmp_path: Path) -> None:
