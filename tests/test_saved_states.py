@@ -222,7 +222,7 @@ def test_misfits_are_refused(states_of: Callable[..., States], name: str) -> Non
         # Days that say nothing of themselves fit to all others, and these still have to fit to one another.
         old = states_of(None, "old", classes=True)
         with pytest.raises(sm.SchemaError, match=re.escape(message)):
-            added([old, monday, old, tuesday])
+            added([old, monday, old, monday, tuesday])
 
 
 def test_plus_refuses_what_does_not_fit(states_of: Callable[..., States]) -> None:
@@ -237,6 +237,10 @@ def test_plus_refuses_what_does_not_fit(states_of: Callable[..., States]) -> Non
         _ = sum([one.classes, other.classes])
     with pytest.raises(sm.SchemaError, match="There are no states"):
         added([])
+    first, second, third = ({"rf": "p_rf"}, {"lr": "p_lr"}, {"rf": "p_rf", "lr": "p"})
+    days = zip((first, second, third), ("mon", "tue", "wed"), strict=True)
+    with pytest.raises(sm.SchemaError, match="score of 'lr': 'p_lr' in 'tue', 'p' in 'wed'"):
+        added([states_of(replace(WIDE, score=score), where) for score, where in days])
 
 
 @pytest.mark.parametrize(
