@@ -24,7 +24,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A small local session of the kind asked for."""
     session.ensure_java()
     os.environ["PYSPARK_PYTHON"] = sys.executable  # workers of the same environment
-    os.environ["SPARK_TESTING"] = "1"  # a Connect server takes a free port, so that two runs may share a machine
+    if not OLD:  # whose check of plans, under this variable, refuses what it makes itself of a table joined with itself
+        os.environ["SPARK_TESTING"] = "1"  # a Connect server takes a free port, so that two runs may share a machine
     builder = SparkSession.builder.remote("local[2]") if KIND == "connect" else SparkSession.builder.master("local[2]")
     settings = {
         "spark.driver.memory": "4g",
@@ -41,9 +42,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     }
     if KIND == "classic":
         settings |= INTERPRETED  # a Connect session runs them compiled
-    if OLD:
-        # Under SPARK_TESTING PySpark 3.5 checks plans, and refuses what it makes itself of a table joined with itself.
-        settings["spark.sql.planChangeValidation"] = "false"
     for name, value in settings.items():
         builder = builder.config(name, value)
     created = builder.getOrCreate()
