@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import reduce
 from itertools import combinations
 from typing import Any, Protocol
@@ -65,7 +65,7 @@ class Origin:
 
     def as_note(self) -> dict[str, Any]:
         """It as plain data; what is None is left out."""
-        found = {name: value for name, value in asdict(self).items() if value is not None}
+        found = {name: value for name, value in vars(self).items() if value is not None}
         return found | ({"classes": list(self.classes)} if self.classes is not None else {})
 
     def differences(self, other: Origin, names: Sequence[str], here: str, there: str) -> list[str]:
