@@ -214,4 +214,4 @@ def test_names_of_ours_and_names_that_differ_by_case_are_refused_before_any_work
         with pytest.raises(sm.SchemaError, match=said):
             sm.evaluate(both, label="label y", score="score p", **columns)
     with pytest.raises(sm.SchemaError, match="more than once"):
-        sm.evaluate(frame(spark, {"model": "'x'"}), by=["model", "Model"], label="label y", score="score p")
+        sm.evaluate(frame(spark, {"model": "'x'"}), by=["model"], segments=["model"], label="label y", score="score p")
