@@ -126,6 +126,7 @@ def write_day(
     """
     gates = gates_of(job)
     check_values(gates, states.keys)
+    Evaluation(states, options_of(job, states.keys)).tables(job.output.tables)  # asked before anything is written
     try:
         store.begin()
         ended = _filled(store, record, states, job, gates, progress)

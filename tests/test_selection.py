@@ -82,7 +82,7 @@ def test_a_job_writes_the_tables_that_are_wanted(frame: DataFrame, tmp_path: Pat
         return cli.main(["evaluate", "--config", str(tmp_path / "job.yaml"), "--run-date", "2026-11-29"])
 
     assert run() == cli.DONE
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["curves", "metrics", "runs"]
+    assert sorted(path.name for path in (tmp_path / "out").glob("[!.]*")) == ["curves", "metrics", "runs"]
     written = sm.read_results(frame.sparkSession, output["path"], "metrics", date(2026, 11, 29))
     assert {row["metric"] for row in written.collect()} == {"ks"}
     output |= {"path": str(tmp_path / "none"), "tables": ["class_counts"], "save_counts": True}
