@@ -33,11 +33,11 @@ ROWS = 400_000
 """Predictions of a run that is killed: enough for work to be under way when an executor dies."""
 
 
-def write_config(folder: Path, source: Path, output: Path, **changes: dict[str, Any]) -> Path:
+def write_config(folder: Path, source: Path, results_at: Path, **changes: dict[str, Any]) -> Path:
     content: dict[str, Any] = {
         **predictions.PLAIN,
         "predictions": {"path": str(source), "filter": "event_date = DATE'{run_date}'"},
-        "output": {"path": str(output)},
+        "output": {"path": str(results_at)},
     }
     for section, keys in changes.items():
         content[section] = {**content.get(section, {}), **keys}

@@ -20,6 +20,7 @@ def described(config: Config, day: date) -> str:
     on_day = config.on(day)
     columns, options, output = on_day.columns, on_day.evaluate, on_day.output
     spark = session.get_session()
+    sources.check_apart(on_day.predictions, output)
     store = job.open_store(spark, output, day, "dry run")
     predictions, _ = sources.read_predictions(spark, on_day.predictions)
     evaluation = job.planned(on_day, predictions)

@@ -232,6 +232,18 @@ class HadoopFiles:
             stream.close()
 
 
+def normal(path: str) -> str:
+    """One spelling of a path: absolute and without detours where it is a local one."""
+    plain = _plain(path)
+    return path.rstrip("/") if "://" in plain else os.path.abspath(plain)
+
+
+def is_inside(path: str, folder: str) -> bool:
+    """Whether a path is a folder, or lies in it."""
+    inner, outer = normal(path), normal(folder)
+    return inner == outer or inner.startswith(f"{outer}/")
+
+
 def files_of(spark: SparkSession, path: str) -> tuple[Files, str] | None:
     """The files behind a path, and its absolute form.
 

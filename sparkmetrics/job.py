@@ -79,6 +79,7 @@ def evaluate_day(loaded_config: Config, day: date, progress: Progress | None = N
     record = Record.begin(day, loaded_config.sha256(), versions())
     log.info("run %s: evaluate %s", record.run_id, day)
     spark = session.get_session()
+    sources.check_apart(job.predictions, job.output)
     store = open_store(spark, job.output, day, record.run_id)
     progress.begin(len(schemas.RESULT_TABLES) + 3)
     progress.step("reading predictions")
@@ -207,7 +208,7 @@ def planned(job: Config, predictions: DataFrame) -> Evaluation:
             plan=Plan(1),
         )
     if classes is not None:
-        counts = class_counts_of(clean.good, clean.keys, clean.weighted)
+        counts = class_counts_of(clean.frame.where(F.col("reason").isNull()), clean.keys, clean.weighted)
     states = States(clean.keys, scores, counts, probabilities, str(columns.positive))
     return Evaluation(states, options_of(job, clean.keys))
 

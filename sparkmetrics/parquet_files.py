@@ -342,7 +342,7 @@ def _packed(
     packed: list[list[Piece]] = []
     held = target
     for file, number, rows in groups:
-        if held + rows > target:
+        if not packed or held + rows > target:  # a first group may be empty
             packed.append([])
             held = 0
         held += rows

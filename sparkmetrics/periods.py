@@ -12,13 +12,14 @@ from datetime import date, datetime, timedelta, timezone
 from sparkmetrics import job, schemas, session, sources
 from sparkmetrics.config import Config, OutputSection
 from sparkmetrics.errors import ConfigError, DataError, NotThereError, SchemaError, SparkMetricsError, first_line
+from sparkmetrics.files import is_inside, normal
 from sparkmetrics.inspection import RowCounts
 from sparkmetrics.job import Outcome
-from sparkmetrics.ledger import Input, Record, last_done
+from sparkmetrics.ledger import RUNS, Input, Record, last_done
 from sparkmetrics.progress import Progress
 from sparkmetrics.saved_states import added, loaded
 from sparkmetrics.states import States
-from sparkmetrics.tables import NoRunError, Place, as_written, looked, place
+from sparkmetrics.tables import TABLES, NoRunError, Place, as_written, looked, place
 
 log = logging.getLogger("sparkmetrics")
 
@@ -150,8 +151,14 @@ def output_of(output: OutputSection, period: Period, path: str | None, prefix: s
                 "the results of a period, so that they do not replace those of its last day."
             )
         path = f"{str(output.path).rstrip('/')}/periods/{period}"
-    same_path = path is not None and output.path is not None and path.rstrip("/") == output.path.rstrip("/")
-    if (same_path and output.table_prefix is None) or (prefix is not None and prefix == output.table_prefix):
+    over = (
+        path is not None
+        and output.path is not None
+        and (normal(path) == normal(output.path) or any(is_inside(path, f"{output.path}/{t}") for t in (*TABLES, RUNS)))
+    )
+    # Catalogs take no notice of case, and `x` may be the `x` of a database and catalog that are not named.
+    names = [str(name).lower().split(".")[-1] for name in (prefix, output.table_prefix) if name is not None]
+    if over or (len(names) == 2 and names[0] == names[1]):
         raise ConfigError("merge: the results of a period would replace those of its last day. Name another place.")
     if prefix is None and output.format == "iceberg":
         raise ConfigError(

@@ -7,10 +7,12 @@ from datetime import datetime, timezone
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from sparkmetrics.config import PredictionsSection
-from sparkmetrics.errors import SPARK_ERRORS, DataError, first_line
-from sparkmetrics.ledger import Input
+from sparkmetrics.config import OutputSection, PredictionsSection
+from sparkmetrics.errors import SPARK_ERRORS, ConfigError, DataError, first_line
+from sparkmetrics.files import is_inside
+from sparkmetrics.ledger import RUNS, Input
 from sparkmetrics.parquet_files import ParquetPath, filtered
+from sparkmetrics.tables import TABLES
 
 WRITTEN = "_metadata.file_modification_time"
 """The hidden column of tables that Spark reads from files."""
@@ -38,6 +40,18 @@ def read_predictions(spark: SparkSession, source: PredictionsSection) -> tuple[D
     if source.filter is None:
         return frame, files
     return filtered(frame, source.filter, f"predictions.filter {source.filter!r}", where), files
+
+
+def check_apart(source: PredictionsSection, output: OutputSection) -> None:
+    """Raises ConfigError where results would be written among the predictions, or over them."""
+    if source.path is None or output.path is None:
+        return
+    over = [table for table in (*TABLES, RUNS) if is_inside(source.path, f"{output.path}/{table}")]
+    if over or is_inside(output.path, source.path):
+        raise ConfigError(
+            f"output.path {output.path!r} and predictions.path {source.path!r} overlap: results would be read as "
+            "predictions, or replace them. Name another output.path."
+        )
 
 
 def input_of(predictions: DataFrame) -> Input:

@@ -184,6 +184,10 @@ def test_days_whose_counts_were_removed_are_missing(run: Run, tmp_path: Path, mo
     code, said = run("merge", "--from", str(DAYS[0]), "--to", str(DAYS[1]), "--output", str(tmp_path / "results"))
     assert code == cli.BAD_INPUT
     assert "would replace those of its last day" in said
+    for other in (f"{tmp_path}/./results/", f"file:{tmp_path}/results", f"{tmp_path}/results/metrics"):
+        code, said = run("merge", "--from", str(DAYS[1]), "--to", str(DAYS[1]), "--output", other)
+        assert code == cli.BAD_INPUT
+        assert "would replace those of its last day" in said
     code, said = run("merge", "--last", "999999", "--run-date", str(DAYS[0]))
     assert code == cli.BAD_INPUT
     assert "There are no 999999 days before" in said

@@ -341,6 +341,16 @@ def test_a_format_that_is_not_installed_is_one_message(job: Job, tmp_path: Path)
     assert not (tmp_path / "results").exists()
 
 
+def test_results_among_the_predictions_are_refused(job: Job, predictions: str, tmp_path: Path) -> None:
+    for path in (predictions, f"{predictions}/results", f"file:{predictions}/../predictions"):
+        code, err = job(output={"path": path})
+        assert code == cli.BAD_INPUT
+        assert "output.path" in err
+        assert "overlap" in err
+    code, err = job(predictions={"path": str(tmp_path / "results" / "metrics")})
+    assert "overlap" in err
+
+
 def test_a_run_date_that_is_no_date_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stop:
         cli.main(["evaluate", "--config", "c.yaml", "--run-date", "2026-13-01"])

@@ -64,6 +64,10 @@ def test_a_dry_run_says_the_plan_and_does_nothing(
         "Nothing was written.",
     ):
         assert words in said, said
+    columns = {"by": [], "prediction": "y"}
+    write_config(tmp_path, predictions={"path": str(folder / "predictions")}, columns=columns)
+    assert evaluate(tmp_path, "--dry-run") == cli.DONE
+    assert "prediction 'y'" in capsys.readouterr().out
     write_config(tmp_path, predictions={"path": str(folder / "predictions")}, columns={"score": "q"})
     assert evaluate(tmp_path, "--dry-run") == cli.BAD_INPUT
     assert "score column 'q' is not in the table" in capsys.readouterr().err
