@@ -320,3 +320,14 @@ def test_a_file_that_changed_is_an_error(spark: SparkSession, tmp_path: Path) ->
     write(tmp_path, "a.parquet", rows(50))
     with pytest.raises(Exception, match="It changed while it was read"):
         evaluation.metrics().collect()
+
+
+def test_files_that_begin_with_an_empty_row_group(spark: SparkSession, tmp_path: Path) -> None:
+    rows = pa.table({"y": pa.array([1, 0, 1, 0], pa.int32()), "p": [0.9, 0.2, 0.6, 0.6]})
+    pq.write_table(rows.slice(0, 0), tmp_path / "a.parquet")
+    assert pq.read_metadata(tmp_path / "a.parquet").num_row_groups == 1
+    pq.write_table(rows, tmp_path / "b.parquet")
+    arguments = {"label": "y", "score": "p", "metrics": ["roc_auc"], "reader": "arrow"}
+    found = sm.evaluate_path(spark, str(tmp_path), **arguments).metrics().first()
+    assert found is not None
+    assert (found["value"], found["rows"]) == (3.5 / 4, 4.0)
