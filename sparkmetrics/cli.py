@@ -118,7 +118,7 @@ def _told(outcome: Outcome) -> int:
     return GATE_FAILED if outcome.failed else DONE
 
 
-class _ClearsProgress(logging.StreamHandler):  # type: ignore[type-arg]
+class _ClearsProgress(logging.StreamHandler):  # type: ignore[type-arg]  # generic to the type checker alone
     """Log lines to stderr, where the progress line makes room for them."""
 
     def __init__(self, progress: Progress) -> None:

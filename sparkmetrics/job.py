@@ -197,7 +197,7 @@ def planned(job: Config, predictions: DataFrame) -> Evaluation:
     """
     columns = job.columns
     clean, classes = clean_predictions(predictions, **columns.model_dump(), classes=job.evaluate.classes)
-    scores = counts = probabilities = None
+    scores = counts = None
     if columns.score is not None or columns.scores is not None:
         scores = ScoreCounts(
             clean.keys,
@@ -209,7 +209,7 @@ def planned(job: Config, predictions: DataFrame) -> Evaluation:
         )
     if classes is not None:
         counts = class_counts_of(clean.frame.where(F.col("reason").isNull()), clean.keys, clean.weighted)
-    states = States(clean.keys, scores, counts, probabilities, str(columns.positive))
+    states = States(clean.keys, scores, counts, positive=str(columns.positive))
     return Evaluation(states, options_of(job, clean.keys))
 
 
