@@ -58,8 +58,7 @@ class CatalogStore:
         there = [table for table in TABLES if self.place.location(table) is not None]
         for table, frame in (frames() if there else {}).items():
             if table in there:
-                old = self._spark.read.table(self.place.name(table))
-                check_columns(f"{self.place.prefix}{table}", old, frame.schema)
+                self._check_columns(table, frame.schema)
 
     def begin(self) -> None:
         """Locks the day where files can be created, and restores what killed runs left of this and other days."""
@@ -91,6 +90,7 @@ class CatalogStore:
     def write(self, table: str, frame: DataFrame, small: bool = False) -> None:
         """Writes the run's own folder of a table, which is made where the catalog has none."""
         location = self._made(table, frame.schema)
+        self._check_columns(table, frame.schema)
         self.tables[table] = write_files(frame, run_path(location, self._day, self._run_id), table, small)
 
     def written(self, table: str) -> DataFrame:
@@ -134,6 +134,9 @@ class CatalogStore:
             self._files.remove(self._mark)
         finally:
             self._lock.release()
+
+    def _check_columns(self, table: str, schema: StructType) -> None:
+        check_columns(f"{self.place.prefix}{table}", self._spark.read.table(self.place.name(table)), schema)
 
     def _mend(self, day: date) -> None:
         """Makes a day what the ledger says of it, and removes the folders of other runs."""

@@ -25,6 +25,9 @@ DONE, FAILED, BAD_INPUT, GATE_FAILED = 0, 1, 2, 3
 
 log = logging.getLogger("sparkmetrics")
 
+CHATTY = ("py4j", "pyspark", "SQLQueryContextLogger", "DataFrameQueryContextLogger")
+"""Loggers of Spark's Python side."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command.
@@ -47,10 +50,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code: int = options.run(options, progress)
         return code
     except BAD_INPUT_ERRORS as error:
-        print(f"sparkmetrics: {error}", file=sys.stderr)
+        _say(str(error), options)
         return BAD_INPUT
     except SparkMetricsError as error:
-        print(f"sparkmetrics: {error}", file=sys.stderr)
+        _say(str(error), options)
         return FAILED
     except Exception:
         log.exception("failed")
@@ -63,10 +66,10 @@ def _evaluate(options: argparse.Namespace, progress: Progress) -> int:
     """`evaluate`: a day, or the days of a period."""
     loaded = config.load(options.config)
     if options.dry_run:
-        print(described(loaded, options.first or options.run_date))
+        print(described(loaded, options.first or _day(options), options.last))
         return DONE
     if options.first is None:
-        return _told(job.evaluate_day(loaded, options.run_date, progress))
+        return _told(job.evaluate_day(loaded, _day(options), progress), options)
     failures = periods.backfill(
         loaded,
         Period(options.first, options.last),
@@ -85,11 +88,12 @@ def _merge(options: argparse.Namespace, progress: Progress) -> int:
     if options.month is not None:
         period = Period.month(*options.month)
     elif options.days is not None:
-        period = Period.ending(options.run_date, options.days)
+        period = Period.ending(_day(options), options.days)
     else:
         period = Period(options.first, options.last)
     output = periods.output_of(loaded.output, period, options.output, options.output_prefix)
-    return _told(periods.merge(loaded, period, allow_missing=options.allow_missing, output=output, progress=progress))
+    merged = periods.merge(loaded, period, allow_missing=options.allow_missing, output=output, progress=progress)
+    return _told(merged, options)
 
 
 def _show(options: argparse.Namespace, progress: Progress) -> int:
@@ -97,7 +101,7 @@ def _show(options: argparse.Namespace, progress: Progress) -> int:
     said = shown(
         session.get_session(),
         options.results,
-        options.run_date,
+        _day(options),
         table=options.table,
         levels=options.level,
         metrics=options.metric,
@@ -109,13 +113,21 @@ def _show(options: argparse.Namespace, progress: Progress) -> int:
     return DONE
 
 
-def _told(outcome: Outcome) -> int:
+def _told(outcome: Outcome, options: argparse.Namespace) -> int:
     """Says which gates failed; the exit code."""
     for line in outcome.told:
-        print(f"sparkmetrics: gate failed: {line}", file=sys.stderr)
+        _say(f"gate failed: {line}", options)
     if outcome.failed > len(outcome.told):
-        print(f"sparkmetrics: {outcome.failed - len(outcome.told)} more failed: see the table gates", file=sys.stderr)
+        _say(f"{outcome.failed - len(outcome.told)} more failed: see the table gates", options)
     return GATE_FAILED if outcome.failed else DONE
+
+
+def _say(message: str, options: argparse.Namespace) -> None:
+    """Says on stderr what a person is to know: a line with the program's name, or one of a log that is JSON."""
+    if options.log_format == "json":
+        log.error("%s", message)
+    else:
+        print(f"sparkmetrics: {message}", file=sys.stderr)
 
 
 class _ClearsProgress(logging.StreamHandler):  # type: ignore[type-arg]  # generic to the type checker alone
@@ -149,7 +161,7 @@ def _log_to_stderr(log_format: str, progress: Progress) -> None:
     plain = logging.Formatter("%(asctime)s %(levelname)s %(message)s", datefmt="%H:%M:%S")
     handler.setFormatter(_JsonLines() if log_format == "json" else plain)
     logging.basicConfig(handlers=[handler], level=logging.INFO)
-    for chatty in ("py4j", "pyspark"):
+    for chatty in CHATTY:
         # What they log as errors is raised as well, and told once by main.
         logging.getLogger(chatty).setLevel(logging.CRITICAL)
     logging.captureWarnings(True)
@@ -268,9 +280,12 @@ def _add_config(command: argparse.ArgumentParser) -> None:
 
 
 def _add_run_date(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--run-date", type=_date, default=date.today(), metavar="YYYY-MM-DD", help="the day (default: today)"
-    )
+    command.add_argument("--run-date", type=_date, metavar="YYYY-MM-DD", help="the day (default: today)")
+
+
+def _day(options: argparse.Namespace) -> date:
+    """The day that a command is about."""
+    return options.run_date or date.today()
 
 
 def _add_period(command: argparse._ActionsContainer) -> None:
@@ -282,6 +297,8 @@ def _check_evaluate(options: argparse.Namespace) -> str | None:
     """What is wrong with words that do not go together."""
     if (options.first is None) != (options.last is None):
         return "evaluate: --from and --to go together"
+    if options.first is not None and options.run_date is not None:
+        return "evaluate: give --run-date, or --from and --to"
     if options.only_missing and options.first is None:
         return "evaluate: --only-missing is of many days: give --from and --to"
     if options.mature_after is not None and not options.only_missing:
@@ -295,6 +312,8 @@ def _check_merge(options: argparse.Namespace) -> str | None:
         return "merge: --from and --to go together"
     if sum(given is not None for given in (options.first, options.days, options.month)) != 1:
         return "merge: give one of --from and --to, --last, --month"
+    if options.run_date is not None and options.days is None:
+        return "merge: --run-date is the last day of --last"
     if options.output is not None and options.output_prefix is not None:
         return "merge: give --output or --output-prefix"
     return None

@@ -5,13 +5,14 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from sparkmetrics.columns import TOTAL, Keys
 from sparkmetrics.errors import ConfigError, SchemaError
@@ -26,6 +27,10 @@ RUN_DATE = "{run_date}"
 
 NOT_YET: dict[str, dict[str, Any]] = {"columns": {"id": None}}
 """Keys of the config whose features this version lacks, with the only value it takes for them."""
+
+TRIED = ("dict[", "list[", "literal[", "[key]")
+SCALARS = ("str", "int", "float", "bool")
+"""How pydantic names a type that it tried."""
 
 MOST_DAYS = 36_500
 """A century."""
@@ -55,6 +60,14 @@ class PredictionsSection(Section):
         if (self.path is None) == (self.table is None):
             raise ValueError("give either path or table")
         return self
+
+    @field_validator("path", "filter")
+    @classmethod
+    def _known_names(cls, text: str | None) -> str | None:
+        unknown = [name for name in re.findall(r"\{[A-Za-z_]+\}", text or "") if name != RUN_DATE]
+        if unknown:
+            raise ValueError(f"{unknown[0]} stands for nothing, found in {text!r}; the run's date is {RUN_DATE}")
+        return text
 
 
 class ColumnsSection(Section):
@@ -213,7 +226,7 @@ def parse(content: Any, where: str = "config") -> Config:
     try:
         config = Config.model_validate(known)
     except ValidationError as error:
-        problems += [_describe(problem) for problem in error.errors()]
+        problems += _described(error)
     if config is not None:
         problems += _option_problems(config)
     if config is None or problems:
@@ -281,15 +294,29 @@ def _gates(config: Config) -> tuple[tuple[Gate, ...], list[str]]:
     return checked_gates(source, [section.model_dump() for section in config.gates])
 
 
-def _describe(problem: Any) -> str:
-    """One error of pydantic as a line that names the key."""
-    key = ".".join(str(part) for part in problem["loc"]) or "config"
-    if problem["type"] == "extra_forbidden":
-        section = Config.model_fields.get(str(problem["loc"][0])) if len(problem["loc"]) > 1 else None
-        model: Any = section.annotation if section else Config
-        (model,) = get_args(model) or (model,)  # of a list
-        names = [field.alias or name for name, field in getattr(model, "model_fields", {}).items()]
-        close = difflib.get_close_matches(str(problem["loc"][-1]), names, n=1)
-        return f"{key}: unknown key" + (f"; did you mean {close[0]!r}?" if close else f"; known: {', '.join(names)}")
-    found = "" if problem["type"] in ("missing", "value_error") else f", found {problem['input']!r}"
-    return f"{key}: {problem['msg'].removeprefix('Value error, ')}{found}"
+def _described(error: ValidationError) -> list[str]:
+    """The errors of pydantic, a line for each key. Of a value that may be of several types there is one for each."""
+    lines: dict[str, list[str]] = {}
+    found: dict[str, str] = {}
+    for problem in error.errors():
+        # Which of the types was tried is a part of the key.
+        parts = [str(part) for part in problem["loc"] if not str(part).startswith(TRIED)]
+        if len(parts) > 2 and parts[-1] in SCALARS:
+            parts.pop()
+        key = ".".join(parts) or "config"
+        said = _unknown(problem["loc"]) if problem["type"] == "extra_forbidden" else problem["msg"]
+        told = lines.setdefault(key, [])
+        told.append(said.removeprefix("Value error, ") if not told else said.removeprefix("Input should be "))
+        if problem["type"] not in ("missing", "value_error", "extra_forbidden"):
+            found[key] = f", found {problem['input']!r}"
+    return [f"{key}: {' or '.join(said)}{found.get(key, '')}" for key, said in lines.items()]
+
+
+def _unknown(key: Sequence[int | str]) -> str:
+    """What is said of a key that no section has."""
+    section = Config.model_fields.get(str(key[0])) if len(key) > 1 else None
+    model: Any = section.annotation if section else Config
+    (model,) = get_args(model) or (model,)  # of a list
+    names = [field.alias or name for name, field in getattr(model, "model_fields", {}).items()]
+    close = difflib.get_close_matches(str(key[-1]), names, n=1)
+    return "unknown key" + (f"; did you mean {close[0]!r}?" if close else f"; known: {', '.join(names)}")

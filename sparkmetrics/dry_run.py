@@ -10,8 +10,8 @@ from sparkmetrics.config import Config, gates_of
 from sparkmetrics.gates import check_values
 
 
-def described(config: Config, day: date) -> str:
-    """What `evaluate` would do with a config on a day.
+def described(config: Config, day: date, last: date | None = None) -> str:
+    """What `evaluate` would do with a config on a day, or on the days of a period, of which it looks at the first.
 
     Raises
     ------
@@ -39,7 +39,7 @@ def described(config: Config, day: date) -> str:
     of_what += [f"weight {columns.weight!r}"] if columns.weight else []
     by = f"each distinct ({', '.join(keys.by)})" if keys.by else "all rows together"
     lines = {
-        "run date": day.isoformat(),
+        "run date": day.isoformat() if last is None else f"{day} to {last}, one after the other; below, of {day}",
         "predictions": f"{name}{where}",
         "columns": "; ".join(of_what),
         "invalid rows": options.invalid_rows,

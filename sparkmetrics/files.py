@@ -6,15 +6,20 @@ removal of what is old) goes through here, and nothing else in the package reach
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
 from pyspark.sql import SparkSession
 
-from sparkmetrics.errors import SPARK_ERRORS, WriteError, first_line, told
+from sparkmetrics.errors import SPARK_ERRORS, ConfigError, WriteError, first_line, told
+
+NO_FILE_SYSTEM = ("UnsupportedFileSystemException", "No FileSystem for scheme", "ClassNotFoundException", "URISyntax")
+"""What errors of Hadoop say where the session lacks the file system of a path, or it is none."""
 
 RENAMING = ("hdfs", "viewfs")
 """Schemes, beside local files, whose renames are atomic."""
@@ -28,6 +33,9 @@ class Files(Protocol):
 
     def exists(self, path: str) -> bool:
         """Whether a file or folder is there."""
+
+    def is_file(self, path: str) -> bool:
+        """Whether a path is there and no folder."""
 
     def modified(self, path: str) -> float | None:
         """When it was written last, in seconds since 1970; None where it is not there."""
@@ -65,6 +73,9 @@ class LocalFiles:
 
     def exists(self, path: str) -> bool:
         return os.path.lexists(_plain(path))
+
+    def is_file(self, path: str) -> bool:
+        return os.path.lexists(_plain(path)) and not os.path.isdir(_plain(path))
 
     def modified(self, path: str) -> float | None:
         try:
@@ -166,6 +177,10 @@ class HadoopFiles:
         with told(WriteError, f"Could not look for {path!r}"):
             return bool(self._system.exists(self._path(path)))
 
+    def is_file(self, path: str) -> bool:
+        with told(WriteError, f"Could not look for {path!r}"):
+            return bool(self._system.exists(self._path(path)) and self._system.getFileStatus(self._path(path)).isFile())
+
     def modified(self, path: str) -> float | None:
         with told(WriteError, f"Could not look for {path!r}"):
             if not self._system.exists(self._path(path)):
@@ -238,6 +253,20 @@ def normal(path: str) -> str:
     return path.rstrip("/") if "://" in plain else os.path.abspath(plain)
 
 
+@contextlib.contextmanager
+def _known(path: str) -> Iterator[None]:
+    """Says so where a session lacks the file system of a path."""
+    try:
+        yield
+    except SPARK_ERRORS as error:
+        if any(said in str(error) for said in NO_FILE_SYSTEM):
+            raise ConfigError(
+                f"{path!r}: this session has no such file system ({first_line(error)}). Start it with the package of "
+                "that store (spark-submit --packages, or spark.jars), or name another path."
+            ) from error
+        raise
+
+
 def is_inside(path: str, folder: str) -> bool:
     """Whether a path is a folder, or lies in it."""
     inner, outer = normal(path), normal(folder)
@@ -258,11 +287,12 @@ def files_of(spark: SparkSession, path: str) -> tuple[Files, str] | None:
 
     Raises
     ------
+    ConfigError : this session has no file system for paths like it.
     WriteError : the file system does not answer.
     """
     if is_remote(spark):
         return None
-    with told(WriteError, f"Could not reach {path!r}"):
+    with told(WriteError, f"Could not reach {path!r}"), _known(path):
         jvm: Any = spark._jvm
         java_path = jvm.org.apache.hadoop.fs.Path(path)
         settings = spark._jsc.hadoopConfiguration()
@@ -274,6 +304,15 @@ def files_of(spark: SparkSession, path: str) -> tuple[Files, str] | None:
     if scheme == "file":
         return LocalFiles(), local if is_default else f"file:{local}"
     return (HadoopFiles(jvm, system), str(absolute)) if scheme in RENAMING else None
+
+
+def check_folder(files: Files, path: str) -> None:
+    """Raises ConfigError where a results folder cannot be made, since it or a folder above it is a file."""
+    found = path
+    while "/" in found and not files.exists(found):
+        found = found.rpartition("/")[0]
+    if files.is_file(found):
+        raise ConfigError(f"output.path {path!r}: {found!r} is a file. Name a folder.")
 
 
 def is_remote(spark: SparkSession) -> bool:

@@ -21,7 +21,7 @@ from sparkmetrics.columns import Keys
 from sparkmetrics.config import Config, OutputSection, gates_of
 from sparkmetrics.errors import SPARK_ERRORS, ConfigError, DataError, SparkMetricsError, first_line, told
 from sparkmetrics.evaluation import Evaluation
-from sparkmetrics.files import files_of
+from sparkmetrics.files import check_folder, files_of
 from sparkmetrics.gates import Gate, check_values
 from sparkmetrics.ledger import Record
 from sparkmetrics.locks import LockedError
@@ -32,7 +32,7 @@ from sparkmetrics.saved_states import loaded, saved
 from sparkmetrics.score_counts import ScoreCounts
 from sparkmetrics.states import States, clean_predictions, read_states
 from sparkmetrics.stores import FolderStore, PlainStore, Store
-from sparkmetrics.tables import LAKES, Lake, check_installed, whole_day
+from sparkmetrics.tables import LAKES, Catalog, Lake, check_installed, whole_day
 from sparkmetrics.verdicts import gate_table, outcome
 
 log = logging.getLogger("sparkmetrics")
@@ -277,16 +277,21 @@ def open_store(spark: SparkSession, output: OutputSection, day: date, run_id: st
 
     Raises
     ------
-    ConfigError : the format is not installed, or a day cannot be replaced whole there and `atomic` asks for that.
+    ConfigError : the format is not installed, a file or no database is where results should go, or a day cannot be
+        replaced whole there and `atomic` asks for that.
     """
     if output.format in LAKES:
         check_installed(spark, output.format)
+        if output.table_prefix is not None:
+            Catalog(spark, output.table_prefix).check()
         return LakeStore(spark, Lake(spark, output.format, output.path, output.table_prefix), day)
     if output.table_prefix is not None:
+        Catalog(spark, output.table_prefix).check()
         return CatalogStore(spark, output.table_prefix, output.path, day, run_id)
     path = str(output.path)
     found = files_of(spark, path)
     if found is not None:
+        check_folder(*found)
         return FolderStore(spark, *found, day, run_id)
     if output.atomic:
         raise ConfigError(

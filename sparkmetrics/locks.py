@@ -1,7 +1,7 @@
 """One run of a day at a time: a lock with a lease, so that a killed run's lock ends by itself.
 
 The lock of a day is the file with the highest number in `.locks`, `2026-11-29.<number>`, and it is held while its
-modification time is younger than the lease. The holder renews it from a thread. Who finds the highest number free makes
+modification time is within a lease of now. The holder renews it from a thread. Who finds the highest number free makes
 the next one, which the file system lets one of them do. It then looks again: where somebody made a higher one in
 between, it was late. A number is never used twice, because the highest file stays, with a time in 1970 once it is free.
 """
@@ -112,15 +112,18 @@ class DayLock:
         """Who holds a lock, in words; None where nobody does."""
         path = self._file(number)
         modified = self._files.modified(path)
-        if modified is None or time.time() - modified > self._lease:
+        # A time that is far ahead is of no run that renews its lock: it would hold the day for good.
+        if modified is None or abs(time.time() - modified) > self._lease:
             return None
         try:
             found = json.loads(self._files.read(path) or "{}")
         except ValueError:  # it is being written
             found = {}
+        if not isinstance(found, dict):
+            found = {}
         if _has_ended(found):
             return None
-        left = max(0.0, self._lease - (time.time() - modified))
+        left = min(self._lease, max(0.0, self._lease - (time.time() - modified)))
         return (
             f"Another run of {self._day} is at work: run {found.get('run_id', '?')} on {found.get('host', '?')}, "
             f"process {found.get('pid', '?')}. Its lock {path!r} ends {left:.0f} seconds from now unless it goes on. "

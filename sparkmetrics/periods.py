@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone
 
 from sparkmetrics import job, schemas, session, sources
-from sparkmetrics.config import Config, OutputSection
+from sparkmetrics.config import MOST_DAYS, Config, OutputSection
 from sparkmetrics.errors import ConfigError, DataError, NotThereError, SchemaError, SparkMetricsError, first_line
 from sparkmetrics.files import is_inside, normal
 from sparkmetrics.inspection import RowCounts
@@ -40,6 +40,8 @@ class Period:
     def __post_init__(self) -> None:
         if self.last < self.first:
             raise ConfigError(f"The period ends on {self.last}, before it begins on {self.first}.")
+        if (self.last - self.first).days >= MOST_DAYS:
+            raise ConfigError(f"The period {self.first} to {self.last} is of more than {MOST_DAYS} days.")
 
     def __str__(self) -> str:
         return f"{self.first}_{self.last}"

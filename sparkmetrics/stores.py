@@ -193,7 +193,7 @@ class FolderStore:
         if journal is None:
             self._files.remove(staged)
         else:
-            self._finish(staged, day, json.loads(journal)["tables"])
+            self._finish(staged, day, _tables_of(journal, f"{staged}/{JOURNAL}"))
 
     def _finish(self, staged: str, day: date, tables: Collection[str]) -> None:
         """Makes the moves that are left. What is still staged has not been moved."""
@@ -263,6 +263,20 @@ class PlainStore:
 
     def end(self) -> None:
         """Nothing is left."""
+
+
+def _tables_of(journal: str, path: str) -> list[str]:
+    """The tables that a journal names. Raises WriteError where it is damaged."""
+    try:
+        tables = json.loads(journal)["tables"]
+        if isinstance(tables, list) and all(isinstance(table, str) for table in tables):
+            return tables
+    except (ValueError, TypeError, KeyError):
+        pass
+    raise WriteError(
+        f"{path!r} is no journal of a run, which says what was to be put in place. Remove its folder, and run the day "
+        "again."
+    )
 
 
 def day_of(name: str) -> tuple[date | None, str]:

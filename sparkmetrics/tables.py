@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -33,6 +34,9 @@ LAKES = ("delta", "iceberg")
 """Formats whose tables replace a day by themselves."""
 
 FORMATS = ("parquet", *LAKES)
+
+PREFIX = re.compile(r"([^.]+\.){0,2}[A-Za-z0-9_]*")
+"""What names of catalog tables may begin with."""
 
 TRIES, FIRST_PAUSE = 6, 0.25
 """Times that a reader looks for a whole day, and seconds before the second look; each later pause is twice as long."""
@@ -85,6 +89,19 @@ class Catalog:
     def name(self, table: str) -> str:
         """The quoted name of a table."""
         return ".".join(map(quote, f"{self.prefix}{table}".split(".")))
+
+    def check(self) -> None:
+        """Raises ConfigError for a prefix that names cannot begin with, or of a database that is not there."""
+        where = f"output.table_prefix {self.prefix!r}"
+        if not PREFIX.fullmatch(self.prefix):
+            raise ConfigError(
+                f"{where}: give [[catalog.]database.]prefix, whose last part has letters, digits and _ alone."
+            )
+        *parents, _ = self.prefix.split(".")
+        with told(DataError, f"{where}: cannot look for its database"):
+            is_there = not parents or self.spark.catalog.databaseExists(".".join(map(quote, parents)))
+        if not is_there:
+            raise ConfigError(f"{where}: there is no database {'.'.join(parents)!r}. Make it, or name another one.")
 
     def location(self, table: str) -> str | None:
         """The folder of a table; None where the catalog has no such table."""

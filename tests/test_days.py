@@ -227,6 +227,8 @@ WRONG = {
     "evaluate --only-missing": "--only-missing is of many days",
     "evaluate --from 2026-11-01 --to 2026-11-02 --mature-after 3d": "give --only-missing",
     "evaluate --from 2026-11-01 --to 2026-11-02 --only-missing --mature-after 3": "'3' is not a number of days like 3d",
+    "evaluate --from 2026-11-01 --to 2026-11-02 --run-date 2026-11-02": "give --run-date, or --from and --to",
+    "merge --month 2026-11 --run-date 2026-11-02": "--run-date is the last day of --last",
     "merge": "give one of --from and --to, --last, --month",
     "merge --last 3 --month 2026-11": "give one of",
     "merge --month 2026-13": "is not a date",
@@ -245,7 +247,10 @@ def test_words_that_do_not_go_together_are_refused(words: str, capsys: pytest.Ca
     assert WRONG[words] in capsys.readouterr().err
 
 
-def test_a_period_that_ends_before_it_begins(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    words = ["evaluate", "--config", config(tmp_path), "--from", "2026-11-02", "--to", "2026-11-01"]
-    assert cli.main(words) == cli.BAD_INPUT
+@pytest.mark.parametrize("command", ["evaluate", "merge"])
+def test_periods_that_are_none(command: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    words = [command, "--config", config(tmp_path), "--from"]
+    assert cli.main([*words, "2026-11-02", "--to", "2026-11-01"]) == cli.BAD_INPUT
     assert "ends on 2026-11-01, before it begins" in capsys.readouterr().err
+    assert cli.main([*words, "0001-01-01", "--to", "9999-12-31"]) == cli.BAD_INPUT
+    assert "0001-01-01 to 9999-12-31 is of more than 36500 days" in capsys.readouterr().err

@@ -17,8 +17,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from sparkmetrics import locks
-from sparkmetrics.errors import WriteError
-from sparkmetrics.files import Files, HadoopFiles, LocalFiles, files_of
+from sparkmetrics.errors import ConfigError, WriteError
+from sparkmetrics.files import Files, HadoopFiles, LocalFiles, check_folder, files_of
 from sparkmetrics.locks import DayLock, LockedError
 
 DAY = date(2026, 11, 29)
@@ -64,6 +64,11 @@ def test_what_files_promise(place: tuple[Files, str]) -> None:
     assert files.names(root) == ["a", "b"]
     with pytest.raises(WriteError, match="Could not"):
         files.create(f"{root}/b/below a file", "")
+    assert [files.is_file(f"{root}{name}") for name in ("", "/b", "/nothing")] == [False, True, False]
+    check_folder(files, f"{root}/new/results")
+    for below in ("b", "b/results"):
+        with pytest.raises(ConfigError, match=r"b' is a file\. Name a folder"):
+            check_folder(files, f"{root}/{below}")
 
 
 def test_files_of_a_path(spark: SparkSession, tmp_path: Path) -> None:
@@ -78,6 +83,9 @@ def test_files_of_a_path(spark: SparkSession, tmp_path: Path) -> None:
     assert relative[1] == f"{os.getcwd()}/results"
     with pytest.raises(WriteError, match=r"Could not reach 'hdfs://nowhere\.invalid/results'"):
         files_of(spark, "hdfs://nowhere.invalid/results")
+    for path in ("s3a://bucket/results", "no://such/results"):
+        with pytest.raises(ConfigError, match=f"'{path}': this session has no such file system"):
+            files_of(spark, path)
 
 
 # --- locks
@@ -143,6 +151,17 @@ def test_a_lock_is_renewed_and_one_that_is_not_ends(lock: Callable[..., DayLock]
         held.release()
         with pytest.raises(LockedError):  # the release of a lost lock frees nothing
             lock("third", lease=1.0).acquire()
+
+
+def test_locks_that_no_run_would_leave_are_no_locks(lock: Callable[..., DayLock], tmp_path: Path) -> None:
+    with lock("first"):
+        (path,) = (tmp_path / locks.FOLDER).iterdir()
+        path.write_text("[1]")
+        with pytest.raises(LockedError, match=r"run \? on \?"):
+            lock("second").acquire()
+        os.utime(path, (time.time() + 1e6, time.time() + 1e6))
+        with lock("second"):
+            pass
 
 
 def test_a_lock_of_a_killed_process_is_free_at_once(lock: Callable[..., DayLock], tmp_path: Path) -> None:

@@ -145,6 +145,17 @@ def test_killed_at_any_change_the_next_run_restores_or_completes_the_day(tmp_pat
     assert len(outcomes) > 10  # it was killed in each of its changes
 
 
+@pytest.mark.parametrize("content", ["[1]", "{", '{"tables": "metrics"}'])
+def test_a_damaged_journal_is_told_and_nothing_is_moved(tmp_path: Path, content: str) -> None:
+    run(tmp_path, "one", OLD)
+    journal = tmp_path / stores.STAGING / f"{DAY}.two" / stores.JOURNAL
+    put(journal.parent / "metrics", "new")
+    journal.write_text(content)
+    with pytest.raises(WriteError, match=r"journal.json' is no journal of a run.* Remove its folder"):
+        run(tmp_path, "three", NEW)
+    assert day(tmp_path) == OLD
+
+
 def test_what_a_live_run_stages_is_left_alone(tmp_path: Path) -> None:
     live = staged(tmp_path, LocalFiles(), "live", NEW)
     other = FolderStore(None, LocalFiles(), str(tmp_path), OTHER, "other", 60.0)  # type: ignore[arg-type]

@@ -74,6 +74,41 @@ def test_a_dry_run_says_the_plan_and_does_nothing(
     assert [path.name for path in tmp_path.iterdir()] == ["job.yaml"]
 
 
+def test_a_dry_run_of_many_days(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_config(tmp_path, predictions={"path": str(folder / "predictions")})
+    words = ["--from", "2026-11-01", "--to", str(DAY), "--dry-run"]
+    assert cli.main(["evaluate", "--config", str(tmp_path / "job.yaml"), *words]) == cli.DONE
+    assert (
+        "run date:     2026-11-01 to 2026-11-29, one after the other; below, of 2026-11-01" in capsys.readouterr().out
+    )
+
+
+@pytest.mark.parametrize("words", [["--dry-run"], []])
+def test_places_where_no_results_can_be(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    predictions = {"path": str(folder / "predictions")}
+    bad = [
+        ({"path": None, "table_prefix": "nodb.x_"}, "output.table_prefix 'nodb.x_': there is no database 'nodb'"),
+        ({"path": None, "table_prefix": "a b"}, "output.table_prefix 'a b': give [[catalog.]database.]prefix"),
+        ({"path": None, "table_prefix": "..x"}, "output.table_prefix '..x': give [[catalog.]database.]prefix"),
+    ]
+    if KIND != "connect":
+        bad += [
+            ({"path": str(tmp_path / "file")}, f"output.path '{tmp_path}/file': '{tmp_path}/file' is a file"),
+            ({"path": str(tmp_path / "file/x")}, f"output.path '{tmp_path}/file/x': '{tmp_path}/file' is a file"),
+            ({"path": "s3a://bucket/x"}, "'s3a://bucket/x': this session has no such file system"),
+        ]
+    for output, said in bad:
+        write_config(tmp_path, predictions=predictions, output=output)
+        assert evaluate(tmp_path, *words) == cli.BAD_INPUT
+        printed = capsys.readouterr().err
+        assert said in printed
+        assert "Traceback" not in printed
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "job.yaml"]
+
+
 def test_results_as_a_table(spark: SparkSession, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     show = ["show", str(folder / "results"), "--run-date", str(DAY)]
     assert cli.main([*show, "--level", "total", "--metric", "roc_auc", "--metric", "recall"]) == cli.DONE
@@ -152,8 +187,8 @@ def test_log_lines_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str], m
     monkeypatch.setattr(logging.root, "handlers", [])
     write_config(tmp_path)
     assert evaluate(tmp_path, "--log-format", "json") == cli.BAD_INPUT
-    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("{")]
-    assert lines
-    first = json.loads(lines[0])
-    assert (first["level"], "evaluate 2026-11-29" in first["message"]) == ("INFO", True)
-    assert first["time"].endswith("+00:00")
+    lines = capsys.readouterr().err.splitlines()
+    found = [json.loads(line) for line in lines]
+    assert (found[0]["level"], "evaluate 2026-11-29" in found[0]["message"]) == ("INFO", True)
+    assert found[0]["time"].endswith("+00:00")
+    assert (found[-1]["level"], "Cannot read predictions.path" in found[-1]["message"]) == ("ERROR", True)
