@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -13,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from settings import COMPILED, INTERPRETED, session_settings
 
 from sparkmetrics import session
+from sparkmetrics.files import HadoopFiles
 
 KIND = os.environ.get("SPARKMETRICS_TEST_SESSION", "classic")
 OLD = not hasattr(DataFrame, "toArrow")  # PySpark 3.5
@@ -67,6 +69,15 @@ def remember_names(spark: SparkSession) -> None:
     """Names that PySpark has Java look up in every jar, each time it makes an expression: looked up once."""
     for name in ("functions", "org.apache.spark.sql.functions", "PythonUtils", "PythonSQLUtils"):
         setattr(spark._jvm, name, getattr(spark._jvm, name))
+
+
+@pytest.fixture
+def hadoop_files(spark: SparkSession) -> HadoopFiles:
+    """Hadoop's own file system of local disk, which refuses and moves as HDFS does."""
+    if KIND == "connect":
+        pytest.skip("a client of Spark Connect does not see files")
+    jvm: Any = spark._jvm
+    return HadoopFiles(jvm, jvm.org.apache.hadoop.fs.FileSystem.getLocal(spark._jsc.hadoopConfiguration()))
 
 
 @pytest.fixture

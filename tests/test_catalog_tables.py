@@ -18,6 +18,7 @@ import sparkmetrics as sm
 from sparkmetrics import catalog_stores, cli, tables
 from sparkmetrics.catalog_stores import CatalogStore
 from sparkmetrics.ledger import Record
+from sparkmetrics.locks import LockedError
 from sparkmetrics.stores import STAGING
 
 DAY = date(2026, 11, 29)
@@ -112,6 +113,21 @@ def test_saved_counts_of_catalog_tables_are_added_up(
     assert (row["rows"], row["value"]) == (8.0, 3.5 / 4)
     assert job(date(2026, 12, 5), output={"retention_days": 5})[0] == cli.DONE
     assert days_of(spark, f"{prefix}score_counts") == ["2026-11-30", "2026-12-05"]
+
+
+@pytest.mark.skipif(KIND == "connect", reason="a client of Spark Connect cannot lock")
+def test_one_run_of_a_day_at_a_time(spark: SparkSession, prefix: str) -> None:
+    first, second, other = (
+        CatalogStore(spark, prefix, None, day, f"run {n}") for n, day in enumerate((DAY, DAY, date(2026, 11, 30)))
+    )
+    first.begin()
+    with pytest.raises(LockedError, match="Another run of 2026-11-29 is at work: run run 0 "):
+        second.begin()
+    other.begin()
+    other.end()
+    first.end()
+    second.begin()
+    second.end()
 
 
 @pytest.mark.skipif(KIND == "connect", reason="a client of Spark Connect neither locks nor removes files")

@@ -11,33 +11,23 @@ import time
 from collections.abc import Callable
 from datetime import date
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 from sparkmetrics import locks
 from sparkmetrics.errors import ConfigError, WriteError
-from sparkmetrics.files import Files, HadoopFiles, LocalFiles, check_folder, files_of
+from sparkmetrics.files import Files, LocalFiles, check_folder, files_of
 from sparkmetrics.locks import DayLock, LockedError
 
 DAY = date(2026, 11, 29)
-
-
-def hadoop(spark: SparkSession) -> HadoopFiles:
-    """Hadoop's own file system of local disk, which refuses and moves as HDFS does."""
-    jvm: Any = spark._jvm
-    return HadoopFiles(jvm, jvm.org.apache.hadoop.fs.FileSystem.getLocal(spark._jsc.hadoopConfiguration()))
 
 
 @pytest.fixture(params=["local", "local with scheme", "hadoop"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Files, str]:
     if request.param != "hadoop":
         return LocalFiles(), f"{'file:' if 'scheme' in request.param else ''}{tmp_path}/a folder, 100%25"
-    spark = request.getfixturevalue("spark")
-    if files_of(spark, str(tmp_path)) is None:
-        pytest.skip("a client of Spark Connect does not see files")
-    return hadoop(spark), f"{tmp_path}/a folder, 100%25"
+    return request.getfixturevalue("hadoop_files"), f"{tmp_path}/a folder, 100%25"
 
 
 def test_what_files_promise(place: tuple[Files, str]) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from sparkmetrics import stores
 from sparkmetrics.errors import WriteError
-from sparkmetrics.files import LocalFiles
+from sparkmetrics.files import Files, LocalFiles
 from sparkmetrics.ledger import Record
 from sparkmetrics.stores import FolderStore
 
@@ -25,11 +25,14 @@ class Killed(BaseException):
     """The process is gone: nothing is caught, and nothing is cleaned up."""
 
 
-class DyingFiles(LocalFiles):
+class Dying:
     """Files of a process that is killed before, or in the middle of, its n-th change."""
 
-    def __init__(self, changes: int) -> None:
-        self.left = changes
+    def __init__(self, files: Files) -> None:
+        self.files, self.left = files, 1_000
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.files, name)
 
     def _change(self) -> None:
         if self.left == 0:
@@ -38,11 +41,15 @@ class DyingFiles(LocalFiles):
 
     def create(self, path: str, text: str) -> bool:
         self._change()
-        return super().create(path, text)
+        return self.files.create(path, text)
+
+    def publish(self, path: str, text: str) -> None:
+        self._change()
+        self.files.publish(path, text)
 
     def rename(self, source: str, target: str) -> None:
         self._change()
-        super().rename(source, target)
+        self.files.rename(source, target)
 
     def remove(self, path: str) -> None:
         if self.left == 0 and Path(path).is_dir():
@@ -50,7 +57,7 @@ class DyingFiles(LocalFiles):
                 if inside.is_file():
                     inside.unlink()
         self._change()
-        super().remove(path)
+        self.files.remove(path)
 
 
 def record(run_id: str) -> Record:
@@ -86,7 +93,7 @@ def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stores, "append_record", append)
 
 
-def staged(root: Path, files: LocalFiles, run_id: str, tables: dict[str, str]) -> FolderStore:
+def staged(root: Path, files: Files, run_id: str, tables: dict[str, str]) -> FolderStore:
     """A run that has begun and staged its tables."""
     store = FolderStore(None, files, str(root), DAY, run_id, LEASE)  # type: ignore[arg-type]
     store.begin()
@@ -96,8 +103,8 @@ def staged(root: Path, files: LocalFiles, run_id: str, tables: dict[str, str]) -
     return store
 
 
-def run(root: Path, run_id: str, tables: dict[str, str]) -> None:
-    store = staged(root, LocalFiles(), run_id, tables)
+def run(root: Path, run_id: str, tables: dict[str, str], files: Files | None = None) -> None:
+    store = staged(root, files or LocalFiles(), run_id, tables)
     try:
         store.commit(record(run_id))
     finally:
@@ -113,15 +120,24 @@ def test_a_day_is_replaced_whole_with_the_tables_that_it_no_longer_has(tmp_path:
     assert list((tmp_path / stores.STAGING).iterdir()) == []
 
 
+@pytest.fixture(params=["local", "hadoop"])
+def files(request: pytest.FixtureRequest) -> Files:
+    """Files of this machine, and those of Hadoop's own file system, which moves as HDFS does."""
+    found: Files = LocalFiles() if request.param == "local" else request.getfixturevalue("hadoop_files")
+    return found
+
+
 @pytest.mark.parametrize("next_day", [DAY, OTHER])
-def test_killed_at_any_change_the_next_run_restores_or_completes_the_day(tmp_path: Path, next_day: date) -> None:
+def test_killed_at_any_change_the_next_run_restores_or_completes_the_day(
+    tmp_path: Path, next_day: date, files: Files
+) -> None:
     outcomes = []
     for changes in range(100):
         root = tmp_path / f"killed after {changes}"
-        run(root, "first", OLD)
-        files = DyingFiles(1_000)
-        store = staged(root, files, "killed", NEW)
-        files.left = changes
+        run(root, "first", OLD, files)
+        dying: Any = Dying(files)
+        store = staged(root, dying, "killed", NEW)
+        dying.left = changes
         try:
             store.commit(record("killed"))
             store.end()
@@ -133,7 +149,7 @@ def test_killed_at_any_change_the_next_run_restores_or_completes_the_day(tmp_pat
         journal = list(root.glob(f"{stores.STAGING}/*/{stores.JOURNAL}"))
         if not journal:
             assert day(root) in (OLD, NEW)  # nothing begun, or all done
-        after = FolderStore(None, LocalFiles(), str(root), next_day, "next", LEASE)  # type: ignore[arg-type]
+        after = FolderStore(None, files, str(root), next_day, "next", LEASE)  # type: ignore[arg-type]
         after.begin()
         found, rows = day(root), ledger(root)
         after.end()
