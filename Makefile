@@ -8,11 +8,12 @@ DEV := $(VENV)/.dev.stamp
 BENCH := $(VENV)/.bench.stamp
 # Numbers are made by the same plans on either kind of session; what differs is how a client builds and reads them.
 ON_CONNECT := $(addprefix tests/test_,common.py job.py days.py)
-ON_CONNECT_NIGHTLY := $(addprefix tests/test_,predictions.py class_input.py classes.py saved_states.py gates.py \
-    catalog_tables.py terminal.py files.py)
+ON_CONNECT_NIGHTLY := $(addprefix tests/test_,$(addprefix predictions_,types.py arguments.py labels.py rows.py keys.py \
+    names.py results.py) class_input.py two_classes.py class_measures.py class_counts.py class_reference.py \
+    saved_states.py gates.py catalog_tables.py terminal.py files.py)
 # The half of the suite that is run beside the rest, so that two cores are busy.
-OTHER_HALF := $(addprefix tests/test_,bucket_properties.py direct.py multiclass.py properties.py selection.py segments.py \
-    saved_states.py gates.py catalog_tables.py column_names.py)
+OTHER_HALF := $(addprefix tests/test_,bucket_properties.py direct.py multiclass.py multiclass_reference.py properties.py \
+    selection.py segments.py saved_states.py gates.py catalog_tables.py column_names.py)
 PYTEST := $(RUN) -m pytest -p no:cacheprovider
 PIP_INSTALL := $(RUN) -m pip install --quiet --disable-pip-version-check
 

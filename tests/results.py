@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pytest
 
 from sparkmetrics import Evaluation
 
@@ -90,6 +91,10 @@ def assert_close(
             a, b = mine.drop_null().to_numpy(), other.drop_null().to_numpy()
             least = np.max(np.abs(b), initial=0.0) if table == "gains" else 0.0 if name in relative else 1.0
             np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance * least, err_msg=f"{table}.{name}")
+
+
+def exactly(value: Any) -> Any:
+    return pytest.approx(value, rel=0, abs=1e-12)
 
 
 def without_delong(found: Mapping[str, pa.Table]) -> dict[str, pa.Table]:

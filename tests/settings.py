@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 from pyspark.sql import SparkSession
 
@@ -25,3 +25,8 @@ def session_settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterat
     finally:
         for name, value in before.items():
             spark.conf.unset(name) if value is None else spark.conf.set(name, value)
+
+
+def setting(spark: SparkSession, name: str, value: str) -> AbstractContextManager[None]:
+    """The same of one setting."""
+    return session_settings(spark, {name: value})
