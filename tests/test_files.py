@@ -48,6 +48,8 @@ def test_what_files_promise(place: tuple[Files, str]) -> None:
     with pytest.raises(WriteError, match=r"Could not move .* to "):
         files.rename(f"{root}/a", f"{root}/deep/c")  # not into what is there
     with pytest.raises(WriteError, match="Could not move"):
+        files.rename(f"{root}/b", f"{root}/a/other")  # nor over it
+    with pytest.raises(WriteError, match="Could not move"):
         files.rename(f"{root}/nothing", f"{root}/d")
     files.remove(f"{root}/deep")
     files.remove(f"{root}/deep")
@@ -125,6 +127,23 @@ def test_of_many_runs_at_once_one_gets_the_lock(lock: Callable[..., DayLock]) ->
         assert len(got) == 1, f"attempt {attempt}"
         assert len(refused) == 7
         got[0].release()
+
+
+def test_who_finds_a_higher_number_was_late(lock: Callable[..., DayLock], monkeypatch: pytest.MonkeyPatch) -> None:
+    late, other = lock("late"), lock("other")
+
+    def overtaken(path: str, text: str) -> bool:
+        monkeypatch.undo()
+        made = late._files.create(path, text)
+        late._files.set_modified(path, 0.0)  # it slept for a lease
+        other.acquire()
+        return made
+
+    monkeypatch.setattr(late._files, "create", overtaken)
+    with pytest.raises(LockedError, match="has just begun"):
+        late.acquire()
+    other.check()
+    other.release()
 
 
 def test_a_lock_is_renewed_and_one_that_is_not_ends(lock: Callable[..., DayLock]) -> None:
