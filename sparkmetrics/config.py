@@ -18,7 +18,7 @@ from sparkmetrics.columns import TOTAL, Keys
 from sparkmetrics.errors import ConfigError, SchemaError
 from sparkmetrics.gates import Gate, checked_gates
 from sparkmetrics.options import Options, checked_tables
-from sparkmetrics.row_kinds import Source
+from sparkmetrics.row_kinds import Source, check_fit
 from sparkmetrics.schemas import RESULT_TABLES
 from sparkmetrics.states import check_columns
 
@@ -290,7 +290,7 @@ def _gates(config: Config) -> tuple[tuple[Gate, ...], list[str]]:
         classes=columns.prediction is not None or columns.probabilities is not None,
         probabilities=columns.probabilities is not None,
     )
-    options.check_fit(scores=source.scores, classes=source.classes)
+    check_fit(source)
     return checked_gates(source, [section.model_dump() for section in config.gates])
 
 

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField
 
-from sparkmetrics import buckets, curves, groups, schemas
+from sparkmetrics import buckets, curves, groups, row_kinds, schemas
 from sparkmetrics.class_counts import NORMALIZE, class_count_table, counts_at_levels
 from sparkmetrics.class_metrics import cells_of_class, class_metric_table
 from sparkmetrics.columns import listed, quote
@@ -51,7 +51,7 @@ class Evaluation:
     """
 
     def __init__(self, states: States, options: Options, run_id: str | None = None) -> None:
-        options.check_fit(scores=states.scores is not None, classes=states.classes is not None)
+        row_kinds.check_fit(row_kinds.Source(states.keys, options, *states.given))
         self.states = states
         self.options = options
         self.run_id = run_id or uuid.uuid4().hex

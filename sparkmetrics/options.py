@@ -95,13 +95,6 @@ class Options:
         """Whether a metric is wanted."""
         return self.metrics is None or metric in self.metrics
 
-    def check_fit(self, *, scores: bool, classes: bool) -> None:
-        """Raises ConfigError for what needs scores, or classes, where there are none."""
-        if not classes and (self.classes, self.class_costs) != (None, None):
-            raise ConfigError("classes and class_costs need prediction or probabilities: give one, or leave them out.")
-        if self.metrics is not None and not classes and not (self.score_metrics or self.threshold_metrics):
-            raise ConfigError(f"metrics: {listed(self.metrics)} need prediction or probabilities.")
-
     @classmethod
     def make(
         cls,

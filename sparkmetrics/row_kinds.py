@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from sparkmetrics.columns import Keys
+from sparkmetrics.columns import Keys, listed
 from sparkmetrics.errors import ConfigError
 from sparkmetrics.metrics import Metric, score_metrics, threshold_metrics
 from sparkmetrics.metrics.classes import CLASS
@@ -19,7 +19,7 @@ PREDICTION = "prediction"
 
 @dataclass(frozen=True)
 class Source:
-    """What gates can be about.
+    """What is evaluated, and of what.
 
     Attributes
     ----------
@@ -92,6 +92,16 @@ def row_kinds(of: Source, name: str) -> dict[Kind, tuple[Metric, bool]]:
         if name in top_k_metrics(parameters):
             found[Kind(None, False, None)] = TOP_K_ACCURACY, True
     return found
+
+
+def check_fit(of: Source) -> None:
+    """Raises ConfigError where options need scores, predicted classes or probabilities that are not there."""
+    options = of.options
+    if not of.classes and (options.classes, options.class_costs) != (None, None):
+        raise ConfigError("classes and class_costs need prediction or probabilities: give one, or leave them out.")
+    if options.metrics is not None and not any(row_kinds(of, name) for name in options.metrics):
+        needed = "score, scores" if of.classes else "prediction"
+        raise ConfigError(f"metrics: {listed(options.metrics)} need {needed} or probabilities.")
 
 
 def _averages(metric: Metric) -> tuple[str, ...]:

@@ -55,6 +55,11 @@ class States:
     row_counts: RowCounts | None = None
     where: str | None = None
 
+    @property
+    def given(self) -> tuple[bool, bool, bool]:
+        """Whether there are scores, classes and probabilities."""
+        return self.scores is not None, self.classes is not None, self.probabilities is not None
+
     def unpersist(self) -> None:
         """Frees what the cluster keeps of them; they are made again when needed."""
         if self.scores is not None:

@@ -35,10 +35,10 @@ ORDER = [
         "class_counts",
         "class_scores",
     ),
-    *("states", "saved_states", "offsets", "options", "curves", "pooling", "segment_pairs", "versus", "evaluator"),
-    *("groups", "buckets"),
+    *("states", "saved_states", "offsets", "options", "row_kinds", "curves", "pooling", "segment_pairs", "versus"),
+    *("evaluator", "groups", "buckets"),
     *("segments", "passes", "long_rows", "metric_rows", "class_metrics", "probability_metrics", "disparity"),
-    *("evaluation", "api", "key_values", "row_kinds", "gates", "gate_rows", "verdicts", "config"),
+    *("evaluation", "api", "key_values", "gates", "gate_rows", "verdicts", "config"),
     *("files", "locks", "ledger", "tables", "sparkmetrics"),
     *("progress", "sources", "stores", "catalog_stores", "job", "periods", "dry_run", "show", "cli"),
 ]

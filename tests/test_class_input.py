@@ -252,6 +252,16 @@ MISFITS: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "no prediction": ({"prediction": "q"}, sm.SchemaError, "prediction column 'q' is not in the table"),
     "prediction of arrays": ({"prediction": "p"}, sm.SchemaError, "prediction column has type array<double>"),
     "label of arrays": ({"label": "p", "prediction": "guess"}, sm.SchemaError, "label column .* array<double>"),
+    "metrics of scores": (
+        {"prediction": "guess", "metrics": ["roc_auc", "ks"]},
+        sm.ConfigError,
+        "metrics: 'roc_auc', 'ks' need score, scores or probabilities",
+    ),
+    "metrics of classes": (
+        {"score": "s", "metrics": ["cohen_kappa_linear"], "positive": "a"},
+        sm.ConfigError,
+        "need prediction or probabilities",
+    ),
     "costs": ({"prediction": "guess", "class_costs": {"a": 1}}, sm.ConfigError, "class_costs must be"),
     "three of two": (
         {"probabilities": "p", "classes": ["a", "b", "c"]},
