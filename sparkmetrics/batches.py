@@ -259,11 +259,11 @@ class CellSplit:
         ranges = np.zeros(len(score), dtype=np.int64)
         owner = self.tuple_of_cell[cell]
         starts = kernel.segment_starts(owner)
-        for begin, length in zip(starts, kernel.segment_lengths(starts, len(owner)), strict=True):
-            cuts = self.cuts[owner[begin]]
-            if len(cuts):
-                piece = slice(begin, begin + length)
-                ranges[piece] = np.searchsorted(cuts, score[piece], side="right")
+        lengths = kernel.segment_lengths(starts, len(owner))
+        cut = np.array([len(cuts) > 0 for cuts in self.cuts], dtype=bool)[owner[starts]]
+        for begin, length in zip(starts[cut], lengths[cut], strict=True):
+            piece = slice(begin, begin + length)
+            ranges[piece] = np.searchsorted(self.cuts[owner[begin]], score[piece], side="right")
         return ranges
 
 

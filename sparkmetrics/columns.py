@@ -88,16 +88,18 @@ class Keys:
     ----------
     by, segments : the user's names.
     types : the type of each, `by` first.
+    inside : internal names of the `by` columns, where they are others than `b0, b1, ...`.
     """
 
     by: tuple[str, ...]
     segments: tuple[str, ...]
     types: tuple[DataType, ...] = field(default=())
+    inside: tuple[str, ...] = ()
 
     @property
     def by_columns(self) -> list[str]:
         """Internal names of the `by` columns."""
-        return [f"b{i}" for i in range(len(self.by))]
+        return list(self.inside) or [f"b{i}" for i in range(len(self.by))]
 
     @property
     def segment_columns(self) -> list[str]:
@@ -113,6 +115,11 @@ class Keys:
     def columns(self) -> list[str]:
         """Internal names, `by` first."""
         return self.by_columns + self.segment_columns
+
+    @property
+    def apart(self) -> Keys:
+        """The same columns under the same internal names, none of them pooled: each cell is a `by` tuple of its own."""
+        return Keys(self.names, (), self.types, tuple(self.columns))
 
     def inward(self) -> list[Column]:
         """The user's columns under their internal names; of floating keys there is one zero and one NaN."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -27,8 +27,8 @@ BATCH_ROWS = 262_144
 BUFFER_BYTES = 1 << 20
 """Bytes of a column that are read at a time."""
 
-OF_TUPLE, OF_SEGMENTS = 0, 1
-"""Seeds of hashes."""
+OF_TUPLE = 0
+"""The seed of hashes of keys."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,11 @@ class Scan:
     score: str
     weight: str | None
     positive: LabelValue | None
+
+    @property
+    def apart(self) -> Scan:
+        """The same for keys of which none is pooled: `Keys.apart`."""
+        return replace(self, by=len(self.keys))
 
     def source(self, spark: SparkSession) -> DataFrame:
         """A DataFrame of one row for each task, each in its own partition: its number."""
@@ -133,7 +138,6 @@ class Scan:
         columns = list(keys.values())
         return Rows(
             keys=keys,
-            segments=columns[self.by :],
             tuples=hashes.row_hashes(OF_TUPLE, columns[: self.by], size),
             label=label,
             positive=np.zeros(size, dtype=bool) if self.positive is None else label == float(self.positive),
@@ -163,7 +167,6 @@ class Rows:
     Attributes
     ----------
     keys : the key columns under internal names.
-    segments : those of the segments.
     tuples : array of uint64: the hash of each row's `by` tuple.
     label, score, weight : arrays of float64.
     positive : array of bool.
@@ -171,7 +174,6 @@ class Rows:
     """
 
     keys: dict[str, pa.Array]
-    segments: list[pa.Array]
     tuples: hashes.Hashes
     label: Floats
     positive: Booleans
@@ -183,7 +185,7 @@ class Rows:
     def counted(self, sample_every: int) -> pa.RecordBatch:
         """One row for each (tuple, reason), and one for each sampled score of these."""
         size = len(self.score)
-        groups = hashes.row_hashes(OF_SEGMENTS, self.segments, size)
+        groups = hashes.row_hashes(OF_TUPLE, list(self.keys.values()), size)
         entries = hashes.with_scores(groups, self.score)
         good = self.reason < 0
         sampled = good & (entries % np.uint64(sample_every) == 0)

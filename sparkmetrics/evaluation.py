@@ -376,7 +376,7 @@ class Evaluation:
 
     def _of_large_groups(self, table: DataFrame) -> DataFrame:
         """A table of several rows a group, of which small groups keep one."""
-        return self._small.replaced(table, lambda: self._passes.groups, group_columns(self.counts.keys))
+        return self._small.replaced(table, self._passes.groups_with, group_columns(self.counts.keys))
 
     @cached_property
     def _classes(self) -> ProbabilityTask | None:

@@ -54,7 +54,7 @@ def inspect(
     """
     good = F.col("reason").isNull()
     pieces = _counted(predictions, sizing) if scan is None else _counted_by_workers(predictions, sizing, scan)
-    rows, point = F.col("rows"), F.struct(F.col("sample").alias("score"), F.col("rows"))
+    rows, point = F.col("rows"), F.struct(F.col("sample").alias("score"), F.col("rows"), F.col("group"))
     counted = {name: F.sum(F.when(F.col("reason") == name, rows)) for name in (*BAD_ROWS, *FAULTS)}
     tuples = pieces.groupBy("tuple").agg(
         F.coalesce(F.sum(F.when(good, rows)), F.lit(0)).alias("used"),

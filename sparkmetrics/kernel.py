@@ -256,6 +256,43 @@ def integer_products(left: Integers, right: Integers, starts: Integers, bounds: 
     return sums
 
 
+Exact = npt.NDArray[Any]
+"""Integers: of int64, or of Python integers where that could not hold them."""
+
+
+def integer_moments(values: Floats, weights: Floats, starts: Integers, bounds: Floats) -> tuple[Exact, Exact, Exact]:
+    """Sums of weights, of weights * values and of weights * values**2 by segment, of whole numbers, exactly.
+
+    Parameters
+    ----------
+    values, weights : whole numbers below 2**63.
+    starts : segments.
+    bounds : a bound on each segment's sums: int64 below 2**62, else Python integers.
+    """
+    at, weight = _integers(values, bounds), _integers(weights, bounds)
+    first = weight * at
+    return np.add.reduceat(weight, starts), np.add.reduceat(first, starts), np.add.reduceat(first * at, starts)
+
+
+def shifted_moments(moments: tuple[Exact, Exact, Exact], shifts: Floats, bounds: Floats) -> tuple[Exact, Exact]:
+    """The last two of `integer_moments`, had each segment's values been larger by a whole number.
+
+    Parameters
+    ----------
+    moments : of the segments.
+    shifts : what is added to the values of each segment.
+    bounds : a bound on each segment's sums after that.
+    """
+    shift = _integers(shifts, bounds)
+    weight, first, second = (moment.astype(shift.dtype, copy=False) for moment in moments)
+    return first + shift * weight, second + shift * (2 * first + shift * weight)
+
+
+def _integers(numbers: Floats, bounds: Floats) -> Exact:
+    whole_numbers: Exact = numbers.astype(np.int64).astype(_integer_kind(bounds), copy=False)
+    return whole_numbers
+
+
 def integer_product(factor: int, left: Floats, right: Floats) -> npt.NDArray[Any]:
     """factor * left * right of whole numbers, exactly: int64 where it fits, else Python integers."""
     kind = _integer_kind(factor * left * right)

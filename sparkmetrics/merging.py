@@ -59,7 +59,7 @@ def merge(
     read : what makes clean predictions of the source's rows in workers, where these are not predictions themselves.
     packed : whether the merged scores are packed, or lists.
     """
-    if not of_predictions:
+    if read is None:
         source = source.withColumn("tuple", ranges.tuple_hash(keys))
     by, segments = keys.by_columns, keys.segment_columns
     build = partial(
@@ -127,11 +127,12 @@ def build_runs(
         slots = hash_of_run & 0x7FFFFFFF
         divided = np.zeros(len(slots), dtype=bool)
         starts = kernel.segment_starts(hash_of_run)
-        for begin, length in zip(starts, kernel.segment_lengths(starts, len(slots)), strict=True):
+        lengths = kernel.segment_lengths(starts, len(slots))
+        placed = np.isin(hash_of_run[starts], np.fromiter(plan.slots, np.int64, len(plan.slots)))
+        for begin, length in zip(starts[placed], lengths[placed], strict=True):
             number, mine = int(hash_of_run[begin]), slice(begin, begin + length)
-            if number in plan.slots:
-                slots[mine] = plan.slots[number][run_ranges[mine]]
-                divided[mine] = len(plan.cuts[number]) > 0
+            slots[mine] = plan.slots[number][run_ranges[mine]]
+            divided[mine] = len(plan.cuts[number]) > 0
         extra = {
             "range": pa.array(run_ranges.astype(np.int32)),
             "slot": pa.array(slots.astype(np.int32)),

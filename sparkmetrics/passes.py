@@ -6,7 +6,7 @@ Tables share a pass, or each makes the one it needs.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from functools import cached_property, partial
+from functools import cached_property, partial, reduce
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
@@ -43,6 +43,9 @@ def scan(
 ) -> DataFrame:
     """What the evaluator emits of score counts.
 
+    Where ranges would scatter the groups of all segments together, these are evaluated whole, and what is pooled over
+    segments range by range. Only what needs segments beside one another keeps all levels in one pass.
+
     Parameters
     ----------
     counts : the state.
@@ -54,7 +57,39 @@ def scan(
     -------
     The columns of `evaluator.emitted_schema`.
     """
-    keys, kinds, offset_levels = counts.keys, frozenset(emits), tuple(levels)
+    kinds, finest = frozenset(emits), tuple(range(len(counts.keys.segments)))
+    of_ranges = partial(
+        _scan_ranges, parts=parts, strict=strict, curve_points=curve_points, label=label, largest=largest
+    )
+    alone = kinds & {GROUPS, POINTS}
+    apart = alone and finest in levels and not any(part.needs_total for part in parts)
+    cells = counts.cells if apart else None
+    if cells is None:
+        return of_ranges(counts, levels, level_names, kinds)
+    found = [of_ranges(cells, [()], [level_names[list(levels).index(finest)]], alone)]
+    others = [(level, name) for level, name in zip(levels, level_names, strict=True) if level != finest]
+    if others:
+        pooled = cells.pooled({position for level, _ in others for position in level})
+        found.append(of_ranges(pooled, [level for level, _ in others], [name for _, name in others], alone))
+    if kinds - alone:
+        found.append(of_ranges(counts, levels, level_names, kinds - alone))
+    return reduce(partial(DataFrame.unionByName, allowMissingColumns=True), found)
+
+
+def _scan_ranges(
+    counts: ScoreCounts,
+    levels: Sequence[Level],
+    level_names: Sequence[str],
+    kinds: frozenset[str],
+    *,
+    parts: Sequence[Part],
+    strict: bool,
+    curve_points: int | None,
+    label: str | None,
+    largest: DataFrame | None,
+) -> DataFrame:
+    """`scan` in one pass over the ranges of the counts."""
+    keys, offset_levels = counts.keys, tuple(levels)
     total = None
     if any(part.needs_total for part in parts):
         offset_levels = tuple(dict.fromkeys([*levels, ()]))
@@ -73,7 +108,7 @@ def scan(
         total=total,
     )
     scores = with_offsets(counts.merged, keys, offset_levels, counts.sizing)
-    if largest is not None:
+    if largest is not None and PAIRS in kinds:
         scores = with_largest(scores, largest, keys)
     return map_partitions(scores, partial(evaluator.evaluate, task=task), evaluator.emitted_schema(keys, kinds, parts))
 
@@ -102,6 +137,7 @@ class Passes:
         self.options = options
         self._tables: frozenset[str] = ALL_TABLES
         self._shared: tuple[frozenset[str], DataFrame] | None = None
+        self._groups: dict[tuple[Part, ...], DataFrame] = {}
 
     @property
     def cells(self) -> CellsAt:
@@ -132,14 +168,20 @@ class Passes:
         }
         return tuple(dict.fromkeys(p for table, found in of_tables.items() if table in self._tables for p in found))
 
-    @cached_property
-    def groups(self) -> DataFrame:
-        """One row a group with its totals and combined parts; persisted, since tables share it."""
-        return self.combined(self.parts).persist(StorageLevel.MEMORY_AND_DISK)
-
     def groups_with(self, *wanted: Part) -> DataFrame:
-        """One row a group with at least these parts: the one that tables share, or else from a pass of its own."""
-        return self.groups if set(wanted) <= set(self.parts) else self.combined(wanted)
+        """One row a group with its totals and at least these parts, combined.
+
+        What a table is made from is persisted, since another one may want the same; of tables that share a pass all
+        parts together.
+        """
+        if not set(wanted) <= set(self.parts):
+            return self.combined(wanted)
+        for made, frame in self._groups.items():
+            if set(wanted) <= set(made):
+                return frame
+        chosen = wanted if self._shared is None else self.parts
+        self._groups[chosen] = self.combined(chosen).persist(StorageLevel.MEMORY_AND_DISK)
+        return self._groups[chosen]
 
     @cached_property
     def segments(self) -> DataFrame:
@@ -189,7 +231,10 @@ class Passes:
         if self._shared is not None:
             self._shared[1].unpersist()
             self._shared = None
-        for name in ("groups", "segments", "sides", "pair_wins", "largest"):
+        for frame in self._groups.values():
+            frame.unpersist()
+        self._groups.clear()
+        for name in ("segments", "sides", "pair_wins", "largest"):
             if name in self.__dict__:
                 self.__dict__.pop(name).unpersist()
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -32,6 +33,8 @@ class Sizing:
     placed_rows : a `by` tuple with fewer rows is not placed by its load but wherever its hash falls.
     chunk_rows : rows or scores a build task sorts at a time.
     broadcast_offsets : offsets of more groups and ranges than this travel with the scores and not by broadcast.
+    scattered : once the groups of all segments together lie in this many pieces (a group in a range), of few scores
+        each, they are evaluated whole, by another exchange, and not range by range.
     ranges : cut every placed tuple into this many ranges, for tests and experiments; None lets the load decide.
     """
 
@@ -42,6 +45,7 @@ class Sizing:
     placed_rows: int = 16_384
     chunk_rows: int = 2_000_000
     broadcast_offsets: int = 1_000_000
+    scattered: int = 250_000
     ranges: int | None = None
 
     def sampling(self, rows: int) -> Sizing:
@@ -65,12 +69,15 @@ class Plan:
         cuts[r - 1] <= score < cuts[r].
     slots : for the same tuples: the slot of each range; Spark's hash of a slot is the task it was given.
     offset_rows : about how many (group, range) pairs will need offsets.
+    cells : where every score goes when each cell (by, segments) is a tuple of its own, with the few large ones placed:
+        worth it where most cells are small and ranges would scatter them; else None.
     """
 
     tasks: int
     cuts: Mapping[int, Floats] = field(default_factory=dict)
     slots: Mapping[int, Integers] = field(default_factory=dict)
     offset_rows: int = 0
+    cells: Plan | None = None
 
     @property
     def partitions(self) -> int:
@@ -81,6 +88,11 @@ class Plan:
     def one_range(self) -> bool:
         """Whether every tuple has one range, so that nothing lies above or below it."""
         return not any(len(cuts) for cuts in self.cuts.values())
+
+    @property
+    def ranges(self) -> int:
+        """The ranges of all placed tuples."""
+        return sum(len(cuts) + 1 for cuts in self.cuts.values())
 
 
 def tuple_hash(keys: Keys) -> Column:
@@ -99,7 +111,7 @@ def sampled_rows(frame: DataFrame, keys: Keys, sizing: Sizing) -> DataFrame:
         "*",
         F.when(chosen, F.col("score")).alias("sample"),
         F.when(chosen, entry).alias("entry"),
-        F.when(chosen, F.xxhash64(F.lit(2), *keys.segment_columns)).alias("group"),
+        F.when(chosen, tuple_hash(keys.apart)).alias("group"),
     )
 
 
@@ -117,16 +129,17 @@ def sampled_counts(counts: DataFrame, keys: Keys, sizing: Sizing) -> DataFrame:
         tuple_hash(keys).alias("tuple"),
         size.alias("rows"),
         F.transform(positions, lambda i: F.get("score", i * every - start - 1)).alias("drawn"),
-        F.xxhash64(F.lit(2), *keys.segment_columns).alias("group"),
+        tuple_hash(keys.apart).alias("group"),
     )
 
     def point(score: Column) -> Column:
-        return F.struct(score.alias("score"), F.lit(1).cast("long").alias("rows"))
+        return F.struct(score.alias("score"), F.lit(1).cast("long").alias("rows"), F.col("group"))
 
+    some = F.size("drawn") > 0
     return drawn.groupBy("tuple").agg(
         F.sum("rows").alias("used"),
-        F.flatten(F.collect_list(F.transform("drawn", point))).alias("samples"),
-        F.size(F.collect_set(F.when(F.size("drawn") > 0, F.col("group")))).alias("groups"),
+        F.flatten(F.collect_list(F.when(some, F.transform("drawn", point)))).alias("samples"),
+        F.size(F.collect_set(F.when(some, F.col("group")))).alias("groups"),
     )
 
 
@@ -136,7 +149,7 @@ def collect_sample(tuples: DataFrame, sizing: Sizing, totals: list[Column]) -> l
     Parameters
     ----------
     tuples : one row per hash of a `by` tuple, `tuple`, with `used` (rows or scores), `samples` (array of (score,
-        rows)), `groups`.
+        rows, group), the last one the tuple's hash with segments for `by` columns), `groups`.
     totals : further sums to bring back; of the tuples that are not placed they come back added up.
 
     Returns
@@ -166,12 +179,54 @@ def plan(sample: list[Row], sizing: Sizing, shuffle_partitions: int) -> Plan:
     """
     placed = [row for row in sample if row["tuple"] is not None]
     chunks = -(-sum(row["used"] for row in sample) // sizing.chunk_rows)
-    points = {row["tuple"]: _loads(row, chunks, sizing.sample_every) for row in placed}
+    points = {row["tuple"]: _loads(row["samples"], chunks, sizing.sample_every) for row in placed}
     # A tuple's load is what its sample says, and at least one sampled score where chance took none.
     loads = {
         row["tuple"]: max(points[row["tuple"]][1].sum(), float(min(row["used"], sizing.sample_every))) for row in placed
     }
     elsewhere = float(sum(row["used"] for row in sample if row["tuple"] is None))
+    found = _balanced(points, loads, elsewhere, sizing, shuffle_partitions)
+    split = [row for row in placed if len(found.cuts[row["tuple"]])]
+    offset_rows = sum(min(row["used"], _groups(row) * (len(found.cuts[row["tuple"]]) + 1)) for row in split)
+    pieces = sum(min(loads[row["tuple"]], _likely_groups(row) * (len(found.cuts[row["tuple"]]) + 1)) for row in split)
+    cells = None
+    if pieces >= sizing.scattered and FEW_SCORES * pieces > sum(loads[row["tuple"]] for row in split):
+        cells = _plan_of_cells(placed, elsewhere, chunks, sizing, shuffle_partitions)
+    return replace(found, offset_rows=offset_rows, cells=cells)
+
+
+FEW_SCORES = 16
+"""Groups of fewer scores in each of their ranges are cheaper to bring together by an exchange of their own."""
+
+
+def _plan_of_cells(placed: list[Row], elsewhere: float, chunks: int, sizing: Sizing, shuffle_partitions: int) -> Plan:
+    """Where scores go when cells are tuples: those with a large sample get places, the rest falls where it may."""
+    sampled: dict[int, list[Row]] = defaultdict(list)
+    for row in placed:
+        for point in row["samples"] or []:
+            sampled[point["group"]].append(point)
+    points = {cell: _loads(mine, chunks, sizing.sample_every) for cell, mine in sampled.items()}
+    large = {cell: float(found[1].sum()) for cell, found in points.items()}
+    rest = elsewhere + sum(load for load in large.values() if load < sizing.placed_rows)
+    large = {cell: load for cell, load in large.items() if load >= sizing.placed_rows}
+    return _balanced({cell: points[cell] for cell in large}, large, rest, sizing, shuffle_partitions)
+
+
+def _balanced(
+    points: Mapping[int, tuple[Floats, Floats]],
+    loads: Mapping[int, float],
+    elsewhere: float,
+    sizing: Sizing,
+    shuffle_partitions: int,
+) -> Plan:
+    """Tuples cut into ranges, and these packed into tasks of equal load.
+
+    Parameters
+    ----------
+    points : of each tuple that is placed: sampled scores, sorted, and the load each stands for.
+    loads : of the same tuples.
+    elsewhere : the load of all other tuples.
+    """
     total = sum(loads.values()) + elsewhere
     tasks = max(_ceil(total / sizing.task_scores), min(shuffle_partitions, _ceil(total / sizing.small_task_scores)), 1)
     target = max(total / (tasks * sizing.ranges_per_task), 1.0) if tasks > 1 else np.inf
@@ -182,16 +237,13 @@ def plan(sample: list[Row], sizing: Sizing, shuffle_partitions: int) -> Plan:
         inside = np.bincount(np.searchsorted(cuts[key], scores, side="right"), weights, minlength=len(cuts[key]) + 1)
         pieces += [(load, key, number) for number, load in enumerate(inside)]
     slot_of_task = task_slots(tasks)
-    slots = {key: np.zeros(len(points) + 1, dtype=np.int64) for key, points in cuts.items()}
+    slots = {key: np.zeros(len(found) + 1, dtype=np.int64) for key, found in cuts.items()}
     heap = [(elsewhere / tasks, task) for task in range(tasks)]
     for load, key, number in sorted(pieces, reverse=True):
         busy, task = heapq.heappop(heap)
         slots[key][number] = slot_of_task[task]
         heapq.heappush(heap, (busy + load, task))
-    offset_rows = sum(
-        min(row["used"], _groups(row) * (len(cuts[row["tuple"]]) + 1)) for row in placed if len(cuts[row["tuple"]])
-    )
-    return Plan(tasks, cuts, slots, offset_rows)
+    return Plan(tasks, cuts, slots)
 
 
 def shuffle_partitions(frame: DataFrame) -> int:
@@ -204,9 +256,9 @@ def _ceil(value: float) -> int:
     return int(np.ceil(value)) if np.isfinite(value) else 1
 
 
-def _loads(row: Row, chunks: int, every: int) -> tuple[Floats, Floats]:
+def _loads(points: Iterable[Row] | None, chunks: int, every: int) -> tuple[Floats, Floats]:
     """Sampled scores of a tuple, sorted, each with the entries it stands for in a merge (one per chunk that has it)."""
-    samples = sorted((float(score), int(rows)) for score, rows in row["samples"] or [])
+    samples = sorted((float(score), int(rows)) for score, rows, _ in points or [])
     scores = np.array([score for score, _ in samples], dtype=np.float64)
     return scores, np.array([min(rows, chunks) * every for _, rows in samples], dtype=np.float64)
 
@@ -215,6 +267,18 @@ def _groups(row: Row) -> int:
     """A guess at a tuple's segments: what the sample shows, or all there can be where it shows few of them twice."""
     seen, drawn = int(row["groups"]), len(row["samples"] or [])
     return 2 * seen if seen <= drawn // 4 else int(row["used"])
+
+
+def _likely_groups(row: Row) -> float:
+    """The likely number of a tuple's segments, if they are of like size: as many as show so many different ones."""
+    seen, drawn, most = float(row["groups"]), len(row["samples"] or []), float(row["used"])
+    if drawn == 0 or seen == drawn:
+        return most
+    few, many = seen, most
+    for _ in range(60):
+        middle = (few + many) / 2
+        few, many = (middle, many) if -middle * np.expm1(-drawn / middle) < seen else (few, middle)
+    return few
 
 
 def _quantiles(scores: Floats, weights: Floats, pieces: int) -> Floats:

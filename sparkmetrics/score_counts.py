@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from pyspark.sql import functions as F
 
 from sparkmetrics import merging, ranges, schemas
 from sparkmetrics.columns import Keys, quote
+from sparkmetrics.direct import Scan
 from sparkmetrics.errors import SPARK_ERRORS, SchemaError, WriteError, first_line
 from sparkmetrics.inspection import RowCounts
 from sparkmetrics.joins import union_of
@@ -19,7 +21,6 @@ from sparkmetrics.merging import Merged
 from sparkmetrics.origins import HERE_AND_THERE, OF_SCORES, Origin, fitting, note, note_of, with_note
 from sparkmetrics.parquet_files import read_parquet
 from sparkmetrics.ranges import Plan, Sizing
-from sparkmetrics.workers import Task
 
 if TYPE_CHECKING:
     from sparkmetrics.evaluation import Evaluation
@@ -52,7 +53,7 @@ class ScoreCounts:
         sizing: Sizing,
         plan: Plan | None = None,
         row_counts: RowCounts | None = None,
-        read: Task | None = None,
+        scan: Scan | None = None,
         origin: Origin | None = None,
     ) -> None:
         self.keys = keys
@@ -63,24 +64,45 @@ class ScoreCounts:
         self._source = source
         self._of_predictions = of_predictions
         self._plan = plan
-        self._read = read
+        self._scan = scan
+
+    @cached_property
+    def _where(self) -> Plan:
+        """Where every score goes: as was given, or from an action that finds cut points."""
+        return self._plan or self._plan_of_counts()
 
     @cached_property
     def merged(self) -> Merged:
-        """These counts brought together by score range, persisted. Finds cut points first, unless it has them."""
+        """These counts brought together by score range, persisted."""
         merged = self._merge()
         return Merged(merged.frame.persist(StorageLevel.MEMORY_AND_DISK), merged.plan)
 
+    @cached_property
+    def cells(self) -> CellCounts | None:
+        """The same counts with each (by, segments) as a `by` tuple of its own, where ranges would scatter them."""
+        where = self._where
+        if where.cells is None or not self.keys.segments:
+            return None
+        return CellCounts(
+            self.keys.apart,
+            self._source,
+            weighted=self.weighted,
+            of_predictions=self._of_predictions,
+            sizing=self.sizing,
+            plan=where.cells,
+            scan=None if self._scan is None else self._scan.apart,
+            whole=(self.keys, replace(where, cells=None)),
+        )
+
     def _merge(self, packed: bool = True) -> Merged:
-        plan = self._plan or self._plan_of_counts()
         return merging.merge(
             self._source,
             self.keys,
-            plan,
+            self._where,
             self.sizing,
             of_predictions=self._of_predictions,
             weighted=self.weighted,
-            read=self._read,
+            read=None if self._scan is None else self._scan.good_rows,
             packed=packed,
         )
 
@@ -97,9 +119,10 @@ class ScoreCounts:
 
     def _lists(self) -> DataFrame:
         """Merged counts: those that are persisted, or else made for one use, so that nothing stays behind."""
-        if "merged" in self.__dict__:
-            return merging.unpacked(self.merged.frame, self.keys)
-        return self._merge(packed=False).frame
+        laid = self.cells or self
+        if "merged" in laid.__dict__:
+            return merging.unpacked(laid.merged.frame, laid.keys)
+        return laid._merge(packed=False).frame
 
     def __add__(self, other: ScoreCounts) -> ScoreCounts:
         """The counts of both: exactly those of the union of their rows, whatever their cut points.
@@ -160,6 +183,8 @@ class ScoreCounts:
         """Frees what the cluster keeps of these counts; they are made again when needed."""
         if "merged" in self.__dict__:
             self.merged.frame.unpersist()
+        if cells := self.__dict__.get("cells"):
+            cells.unpersist()
 
     def _counts(self) -> DataFrame:
         """These counts under internal names, merged or not."""
@@ -171,6 +196,46 @@ class ScoreCounts:
         tuples = ranges.sampled_counts(self._source, self.keys, self.sizing)
         sample = ranges.collect_sample(tuples, self.sizing, [])
         return ranges.plan(sample, self.sizing, ranges.shuffle_partitions(self._source))
+
+
+class CellCounts(ScoreCounts):
+    """Score counts of which each (by, segments) is a `by` tuple of its own.
+
+    A small one is whole in one row, wherever its hash falls; a large one is cut into ranges of its own.
+
+    Attributes
+    ----------
+    whole : keys and plan of the counts that it is made from.
+    """
+
+    def __init__(self, keys: Keys, source: DataFrame, *, whole: tuple[Keys, Plan], **options: Any) -> None:
+        super().__init__(keys, source, **options)
+        self.whole = whole
+        self._pooled: dict[frozenset[int], ScoreCounts] = {}
+
+    def pooled(self, kept: Collection[int]) -> ScoreCounts:
+        """The counts that it is made from, by score range, pooled over all but some segment columns, which are NULL."""
+        chosen = frozenset(kept)
+        if chosen not in self._pooled:
+            keys, plan = self.whole
+            frame = self.merged.frame
+            unused = (name for place, name in enumerate(keys.segment_columns) if place not in chosen)
+            nothing = {name: F.lit(None).cast(frame.schema[name].dataType) for name in unused}
+            self._pooled[chosen] = ScoreCounts(
+                keys,
+                frame.withColumns(nothing) if nothing else frame,
+                weighted=self.weighted,
+                of_predictions=False,
+                sizing=self.sizing,
+                plan=plan if chosen else replace(plan, offset_rows=plan.ranges),
+            )
+        return self._pooled[chosen]
+
+    def unpersist(self) -> None:
+        """Frees what the cluster keeps of these counts, and of what was pooled."""
+        super().unpersist()
+        for counts in self._pooled.values():
+            counts.unpersist()
 
 
 def added_score_counts(

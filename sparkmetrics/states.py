@@ -149,7 +149,7 @@ def read_states(
             sizing=sizing,
             plan=plan,
             row_counts=row_counts,
-            read=None if scan is None else scan.good_rows,
+            scan=scan,
             origin=origin,
         )
     if more is not None:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 
 from sparkmetrics import Evaluation
@@ -95,15 +94,3 @@ def assert_close(
 
 def exactly(value: Any) -> Any:
     return pytest.approx(value, rel=0, abs=1e-12)
-
-
-def without_delong(found: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
-    """The tables without DeLong's errors and intervals, whose means are merged over ranges and exact to 1e-12."""
-    with_interval = ("roc_auc", "gini", "accuracy_ratio")
-    blank = {"value": ("roc_auc_se",), "lower": with_interval, "upper": with_interval}
-    metrics = found["metrics"]
-    for column, names in blank.items():
-        of_delong = pc.is_in(metrics["metric"], pa.array(names))
-        values = pc.if_else(of_delong, pa.scalar(None, pa.float64()), metrics[column])
-        metrics = metrics.set_column(metrics.schema.get_field_index(column), metrics.schema.field(column), values)
-    return {**found, "metrics": metrics}

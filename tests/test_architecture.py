@@ -309,7 +309,7 @@ def test_public_names() -> None:
     pinned = {name.split(".")[1] for name in SIGNATURES if name.startswith("Evaluation.")}
     assert public(sm.Evaluation) == pinned | {"counts"}
     pinned = {name.split(".")[1] for name in SIGNATURES if name.startswith("ScoreCounts.")} - {"__add__"}
-    assert public(sm.ScoreCounts) == pinned | {"frame", "merged"}
+    assert public(sm.ScoreCounts) == pinned | {"frame", "merged", "cells"}
 
 
 def test_errors_have_one_root() -> None:

@@ -14,7 +14,7 @@ import pytest
 from asked import ALL, ASKED
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from results import COUNTS, assert_close, assert_same_bits, tables, without_delong
+from results import COUNTS, assert_close, assert_same_bits, tables
 from settings import session_settings
 
 import sparkmetrics as sm
@@ -25,6 +25,7 @@ WHOLE = sm.Sizing()
 THREE = sm.Sizing(ranges=3, sample_every=1, placed_rows=1, small_task_scores=1)
 MANY = sm.Sizing(ranges=64, sample_every=1, placed_rows=1, task_scores=500, chunk_rows=300)
 OFFSETS_AS_ROWS = replace(MANY, broadcast_offsets=1)
+SCATTERED = replace(MANY, ranges=20, placed_rows=12, scattered=1)
 
 HOSTILE = {
     "spark.sql.shuffle.partitions": "8",
@@ -106,7 +107,7 @@ def assert_same(found: Mapping[str, pa.Table], spark: SparkSession, weighted: bo
     mine = {name: expected(spark, weighted)[name] for name in found}
     assert_close(found, mine, relative=COUNTS)
     if not weighted:
-        assert_same_bits(without_delong(found), without_delong(mine))
+        assert_same_bits(found, mine)
 
 
 def test_other_partitions_and_ranges(spark: SparkSession) -> None:
@@ -149,4 +150,19 @@ def test_saved_parts_add_up(spark: SparkSession, tmp_path: Path, weighted: bool)
     reordered = saved(0, THREE) + saved(1, THREE) + saved(2, THREE)
     assert ranges_of(reordered) == 3
     metrics = tables(evaluated(reordered), ("metrics",))
+    assert_same(metrics, spark, weighted)
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["unweighted", "weighted"])
+def test_groups_that_ranges_would_scatter(spark: SparkSession, tmp_path: Path, weighted: bool) -> None:
+    """The groups of all segments are evaluated whole but for the large ones: of rows, and of what was saved of them."""
+    counts = counts_of(frame(spark).repartition(3), SCATTERED, weighted)
+    assert counts.cells is not None
+    assert 0 < len(counts.cells.merged.plan.cuts) < 7 * 15
+    found = results_of(counts)
+    assert_same(found, spark, weighted)
+    counts.write(str(tmp_path / "counts"))
+    again = sm.read_score_counts(spark, str(tmp_path / "counts"), SCATTERED)
+    assert again.cells is not None
+    metrics = tables(evaluated(again), ("metrics",))
     assert_same(metrics, spark, weighted)

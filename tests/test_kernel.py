@@ -491,7 +491,7 @@ def test_slots_land_in_their_tasks(spark: SparkSession, tasks: int) -> None:
 
 def sample(key: int | None, scores: Sequence[float], rows: int = 1) -> Row:
     """What planning brings back of a tuple: each score stands for a thousand."""
-    points = [Row(score=score, rows=rows) for score in scores]
+    points = [Row(score=score, rows=rows, group=1) for score in scores]
     return Row(tuple=key, used=1000 * len(scores), samples=points, groups=1)
 
 

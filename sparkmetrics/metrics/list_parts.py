@@ -41,6 +41,10 @@ def _elements(name: str, size: int, begin: float, join: Callable[[Column, Column
     return F.aggregate(F.collect_list(name), nothing, lambda so_far, x: F.zip_with(so_far, x, lambda a, b: join(a, b)))
 
 
+MOST_COLUMNS = 8
+"""Of so many elements each is a column of its own: Spark adds up numbers many times faster than it joins lists."""
+
+
 @dataclass(frozen=True)
 class CellsAt(Part):
     """Confusion counts at thresholds. Combined: a struct of lists, one element a threshold."""
@@ -48,7 +52,16 @@ class CellsAt(Part):
     thresholds: tuple[float, ...]
 
     def columns(self) -> dict[str, str]:
+        if self._as_columns:
+            return {name: "double" for cell in CELLS for name in self._elements(cell)}
         return {f"{self.name}_{cell}": LIST for cell in CELLS}
+
+    @property
+    def _as_columns(self) -> bool:
+        return 0 < len(self.thresholds) <= MOST_COLUMNS
+
+    def _elements(self, cell: str) -> list[str]:
+        return [f"{self.name}_{cell}_{place}" for place in range(len(self.thresholds))]
 
     def contribute(self, steps: Steps, weighted: bool, strict: bool) -> Mapping[str, pa.Array]:
         nothing = np.zeros(len(steps.starts))
@@ -60,13 +73,20 @@ class CellsAt(Part):
             for cell, values in found.items():
                 values[:, column] = beyond[cell]
                 values[some, column] = getattr(steps.inside, cell)[first[some]]
-        return {f"{self.name}_{cell}": lists(values) for cell, values in found.items()}
+        if not self._as_columns:
+            return {f"{self.name}_{cell}": lists(values) for cell, values in found.items()}
+        elements = ((name, found[cell][:, place]) for cell in CELLS for place, name in enumerate(self._elements(cell)))
+        return {name: pa.array(np.ascontiguousarray(values)) for name, values in elements}
 
     def combine(self) -> Column:
         from pyspark.sql import functions as F
 
-        sums = (element_sums(f"{self.name}_{cell}", len(self.thresholds)).alias(cell) for cell in CELLS)
-        return F.struct(*sums).alias(self.name)
+        def sums(cell: str) -> Column:
+            if not self._as_columns:
+                return element_sums(f"{self.name}_{cell}", len(self.thresholds))
+            return F.array(*(F.coalesce(F.sum(name), F.lit(0.0)) for name in self._elements(cell)))
+
+        return F.struct(*(sums(cell).alias(cell) for cell in CELLS)).alias(self.name)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from sparkmetrics import kernel
-from sparkmetrics.kernel import Floats, Integers
+from sparkmetrics.kernel import Booleans, Floats, Integers
 from sparkmetrics.metrics.arithmetic import Number, only_where, ratio, square_root
 from sparkmetrics.metrics.counts import Totals
 from sparkmetrics.metrics.parts import Part
@@ -40,11 +40,12 @@ def defined_auc(wins2: Number, pairs: Number) -> Number:
     return only_where(pairs >= LEAST_PRODUCT, auc_of(wins2, pairs))
 
 
-def exact_array(integers: np.ndarray[Any, Any]) -> pa.Array:
-    """Integers as decimal(38,0)."""
+def exact_array(integers: np.ndarray[Any, Any], where: Booleans | None = None) -> pa.Array:
+    """Integers as decimal(38,0); null where they are not wanted."""
+    unwanted = None if where is None or where.all() else ~where
     if integers.dtype == object:
-        return pa.array(kernel.as_decimals(integers), pa.decimal128(38, 0))
-    return pa.array(integers.astype(np.int64)).cast(pa.decimal128(38, 0))
+        return pa.array(kernel.as_decimals(integers), pa.decimal128(38, 0), mask=unwanted)
+    return pa.array(integers.astype(np.int64), mask=unwanted).cast(pa.decimal128(38, 0))
 
 
 def exact_sum(exact: str, rounded: str) -> Column:
@@ -133,8 +134,8 @@ class TwiceWins(Part):
         return exact_total(*self.columns()).alias(self.name)
 
 
-MOMENTS = ("weight", "mean", "squares")
-"""Weight, mean, and sum of squared deviations from it."""
+MOST_PRODUCT = 1e36
+"""While N^2 P is below it decimal(38,0) holds all that DeLong's variance is made from: eight times that, and sums."""
 
 
 @dataclass(frozen=True)
@@ -142,61 +143,120 @@ class Placements(Part):
     """How DeLong's placements spread.
 
     The placement of a positive is the share of the negatives below it, that of a negative the share of the positives
-    above it, ties counting half. Combined: a struct of the weight, mean and sum of squared deviations of either side,
-    and `whole`: whether all weights are whole numbers. Ranges are merged as in Chan, Golub and LeVeque 1983.
+    above it, ties counting half. Of whole weights 2 N placements are integers, whose sums and sums of squares add up
+    exactly. Combined: a struct of `positive` and `negative`, the sum of squared deviations of either side from their
+    mean, and `whole`: whether all weights are whole numbers.
     """
 
     def columns(self) -> dict[str, str]:
-        names = [f"{side}_{moment}" for side in ("positive", "negative") for moment in MOMENTS]
-        return {f"{self.name}_{name}": "double" for name in names} | {f"{self.name}_whole": "boolean"}
+        found: dict[str, str] = {}
+        for side in ("positive", "negative"):
+            exact, rounded = self._sums(side)
+            found |= dict.fromkeys(exact, EXACT_TYPE) | dict.fromkeys(rounded, "double")
+        return found | {f"{self.name}_whole": "boolean"}
 
     def contribute(self, steps: Steps, weighted: bool, strict: bool) -> Mapping[str, pa.Array]:
-        above, totals, cells = steps.above, steps.totals, steps.cells
-        of_positives = ratio(cells.tn + steps.negative / 2.0, totals.negatives)
-        of_negatives = ratio(above.positives + steps.positive / 2.0, totals.positives)
-        moments = [*_moments(of_positives, steps.positive, steps), *_moments(of_negatives, steps.negative, steps)]
+        offsets = steps.offsets
         whole = np.ones(len(steps.starts), dtype=bool)
         if not steps.whole:
             fractions = (steps.positive != np.rint(steps.positive)) | (steps.negative != np.rint(steps.negative))
             whole = kernel.segment_sums(fractions.astype(np.float64), steps.starts) == 0.0
-        arrays = [*(pa.array(moment, mask=np.isnan(moment)) for moment in moments), pa.array(whole)]
-        return dict(zip(self.columns(), arrays, strict=True))
+        of_positives = _sums(
+            steps,
+            whole,
+            weight=steps.positive,
+            inside=2.0 * steps.negatives_below_inside + steps.negative,
+            outside=2.0 * offsets.negatives_below,
+            all_of_mine=offsets.all_positives,
+            all_of_others=offsets.all_negatives,
+        )
+        of_negatives = _sums(
+            steps,
+            whole,
+            weight=steps.negative,
+            inside=2.0 * steps.positives_above_inside + steps.positive,
+            outside=2.0 * offsets.positives_above,
+            all_of_mine=offsets.all_negatives,
+            all_of_others=offsets.all_positives,
+        )
+        return dict(zip(self.columns(), (*of_positives, *of_negatives, pa.array(whole)), strict=True))
 
     def combine(self) -> Column:
         from pyspark.sql import functions as F
 
         whole = F.coalesce(F.every(F.col(f"{self.name}_whole")), F.lit(True))
-        sides = (_merged(f"{self.name}_{side}").alias(side) for side in ("positive", "negative"))
+        positives, negatives = F.sum("positives"), F.sum("negatives")
+        sides = (
+            _spread(*self._sums("positive"), positives, negatives).alias("positive"),
+            _spread(*self._sums("negative"), negatives, positives).alias("negative"),
+        )
         return F.struct(*sides, whole.alias("whole")).alias(self.name)
 
-
-def _moments(values: Floats, weights: Floats, steps: Steps) -> tuple[Floats, Floats, Floats]:
-    """Weight, mean and sum of squared deviations of values in each group; NaN where the weight is 0."""
-    values = kernel.without_nan(values)
-    weight = kernel.segment_sums(weights, steps.starts)
-    mean = ratio(kernel.segment_sums(weights * values, steps.starts), weight)
-    squares = kernel.segment_sums(weights * np.square(values - steps.spread(kernel.without_nan(mean))), steps.starts)
-    return weight, mean, np.where(weight == 0.0, np.nan, squares)
+    def _sums(self, side: str) -> tuple[list[str], list[str]]:
+        """The columns of a side: sum and sum of squares of 2 N placements, exact, and of placements, rounded."""
+        exact, rounded = (
+            [f"{self.name}_{side}_{kind}{sums}" for sums in ("sum", "squares")] for kind in ("", "rounded_")
+        )
+        return exact, rounded
 
 
-def _merged(name: str) -> Column:
-    """The moments of all ranges together, from those of each."""
+def _sums(
+    steps: Steps,
+    whole: Booleans,
+    *,
+    weight: Floats,
+    inside: Floats,
+    outside: Floats,
+    all_of_mine: Floats,
+    all_of_others: Floats,
+) -> list[pa.Array]:
+    """The sums of the placements of one side, by group: 2 N placements and their squares exactly, placements rounded.
+
+    Parameters
+    ----------
+    steps, whole : the scores, and which groups have whole weights alone.
+    weight : of the side at each score.
+    inside : twice what each score beats in the range, and what it ties with.
+    outside : twice what all scores of a group beat in other ranges.
+    all_of_mine, all_of_others : the totals of the side and of the other one.
+    """
+    scale = 2.0 * all_of_others
+    placements = kernel.without_nan(ratio(steps.spread(outside) + inside, steps.spread(scale)))
+    terms = weight * placements
+    rounded = [pa.array(kernel.segment_sums(values, steps.starts)) for values in (terms, terms * placements)]
+    fits = whole & (np.maximum(all_of_mine, all_of_others) < kernel.EXACT)
+    bounds = np.where(fits, np.square(scale) * all_of_mine, 0.0)
+    fits &= bounds < 4.0 * MOST_PRODUCT
+    if not fits.any():
+        return [*(pa.nulls(len(fits), pa.decimal128(38, 0)) for _ in range(2)), *rounded]
+    if not fits.all():
+        kept = np.repeat(fits, steps.lengths)
+        weight, inside, outside = (np.where(k, x, 0.0) for k, x in ((kept, weight), (kept, inside), (fits, outside)))
+        bounds = np.where(fits, bounds, 0.0)
+    most = np.square(np.maximum.reduceat(inside, steps.starts)) * kernel.segment_sums(weight, steps.starts)
+    # A range has few of the pairs of a large group: int64 holds theirs, and the offset is added group by group.
+    moments = kernel.integer_moments(inside, weight, steps.starts, most)
+    return [*(exact_array(sums, fits) for sums in kernel.shifted_moments(moments, outside, bounds)), *rounded]
+
+
+def _spread(exact: list[str], rounded: list[str], mine: Column, others: Column) -> Column:
+    """The sum of squared deviations of placements from their mean, over all ranges.
+
+    Of integers it is taken about the integer next to the mean, where no digit is lost. Totals too large for that are
+    rounded: they lose as many digits as the mean is larger than the spread.
+    """
     from pyspark.sql import functions as F
 
-    weight, mean, squares = (F.col(f"{name}_{moment}") for moment in MOMENTS)
-    moments = F.struct(*(column.alias(name) for name, column in zip(MOMENTS, (weight, mean, squares), strict=True)))
-    of_ranges = F.collect_list(F.when(mean.isNotNull(), moments))
-    nothing = F.struct(*(F.lit(0.0).alias(name) for name in MOMENTS))
-
-    def merge(a: Column, b: Column) -> Column:
-        both, apart = a["weight"] + b["weight"], b["mean"] - a["mean"]
-        return F.struct(
-            both.alias("weight"),
-            (a["mean"] + apart * b["weight"] / both).alias("mean"),
-            (a["squares"] + b["squares"] + apart * apart * a["weight"] * b["weight"] / both).alias("squares"),
-        )
-
-    return F.aggregate(of_ranges, nothing, merge)
+    sums, squares = (exact_sum(name, also) for name, also in zip(exact, rounded, strict=True))
+    weight = F.when(sums.isNotNull(), mine).cast(EXACT_TYPE)
+    middle = F.rint(ratio(sums.cast("double"), mine)).cast(EXACT_TYPE)
+    about = (squares - middle * (sums + sums - middle * weight)).cast("double")
+    beside = (sums - middle * weight).cast("double")
+    scale = 2.0 * others
+    of_integers = ratio(about - ratio(beside * beside, mine), scale * scale)
+    total, total_squares = (F.sum(name) for name in rounded)
+    of_doubles = F.greatest(total_squares - ratio(total * total, mine), F.lit(0.0))
+    return F.coalesce(of_integers, of_doubles)
 
 
 def delong_error(placements: Number, totals: Totals) -> Number:
@@ -204,8 +264,8 @@ def delong_error(placements: Number, totals: Totals) -> Number:
 
     Source: DeLong, DeLong and Clarke-Pearson 1988. Undefined also where weights are not frequencies: whole numbers.
     """
-    variance = ratio(placements["positive"]["squares"], totals.positives * (totals.positives - 1.0)) + ratio(
-        placements["negative"]["squares"], totals.negatives * (totals.negatives - 1.0)
+    variance = ratio(placements["positive"], totals.positives * (totals.positives - 1.0)) + ratio(
+        placements["negative"], totals.negatives * (totals.negatives - 1.0)
     )
     # Of less than one row's weight a divisor is negative, and so may the variance be: undefined.
     return square_root(variance)
