@@ -260,21 +260,56 @@ Exact = npt.NDArray[Any]
 """Integers: of int64, or of Python integers where that could not hold them."""
 
 
-def integer_moments(values: Floats, weights: Floats, starts: Integers, bounds: Floats) -> tuple[Exact, Exact, Exact]:
+PIECE = 64
+"""Longest stretch whose moments are taken about its least value, where those of a whole segment are too large."""
+
+
+def integer_moments(values: Integers, weights: Floats, starts: Integers) -> tuple[Exact, Exact, Exact]:
     """Sums of weights, of weights * values and of weights * values**2 by segment, of whole numbers, exactly.
+
+    Where int64 might not hold them they are taken from pieces of each segment, about the least value of each, so that
+    a segment of many values makes few Python integers.
 
     Parameters
     ----------
-    values, weights : whole numbers below 2**63.
+    values : array of int64, not negative.
+    weights : whole numbers below 2**53.
     starts : segments.
-    bounds : a bound on each segment's sums: int64 below 2**62, else Python integers.
+
+    Returns
+    -------
+    Three arrays of int64, or of Python integers where these need more.
     """
-    at, weight = _integers(values, bounds), _integers(weights, bounds)
-    first = weight * at
-    return np.add.reduceat(weight, starts), np.add.reduceat(first, starts), np.add.reduceat(first * at, starts)
+    most = _most_moment(values, weights, starts)
+    if _integer_kind(most) is np.int64:
+        return _moments(values, weights.astype(np.int64), starts)
+    lengths = segment_lengths(starts, len(values))
+    pieces = -(-lengths // PIECE)
+    first = np.cumsum(pieces) - pieces
+    piece_starts = np.repeat(starts - PIECE * first, pieces) + PIECE * np.arange(pieces.sum())
+    least = np.minimum.reduceat(values, piece_starts)
+    beyond = values - np.repeat(least, segment_lengths(piece_starts, len(values)))
+    kind = _integer_kind(_most_moment(beyond, weights, piece_starts))
+    moments = _moments(beyond.astype(kind, copy=False), weights.astype(np.int64).astype(kind, copy=False), piece_starts)
+    weight = moments[0].astype(object)
+    sums, squares = shifted_moments(moments, least, most)
+    return np.add.reduceat(weight, first), np.add.reduceat(sums, first), np.add.reduceat(squares, first)
 
 
-def shifted_moments(moments: tuple[Exact, Exact, Exact], shifts: Floats, bounds: Floats) -> tuple[Exact, Exact]:
+def _moments(values: Exact, weights: Exact, starts: Integers) -> tuple[Exact, Exact, Exact]:
+    terms = weights * values
+    return np.add.reduceat(weights, starts), np.add.reduceat(terms, starts), np.add.reduceat(terms * values, starts)
+
+
+def _most_moment(values: Integers, weights: Floats, starts: Integers) -> Floats:
+    """A bound on each segment's sums of weights * values**2, and on its other moments."""
+    most = np.maximum(np.maximum.reduceat(values, starts), 1).astype(np.float64)
+    return np.square(most) * segment_sums(weights, starts)
+
+
+def shifted_moments(
+    moments: tuple[Exact, Exact, Exact], shifts: Floats | Integers, bounds: Floats
+) -> tuple[Exact, Exact]:
     """The last two of `integer_moments`, had each segment's values been larger by a whole number.
 
     Parameters
@@ -283,14 +318,9 @@ def shifted_moments(moments: tuple[Exact, Exact, Exact], shifts: Floats, bounds:
     shifts : what is added to the values of each segment.
     bounds : a bound on each segment's sums after that.
     """
-    shift = _integers(shifts, bounds)
+    shift: Exact = shifts.astype(np.int64).astype(_integer_kind(bounds), copy=False)
     weight, first, second = (moment.astype(shift.dtype, copy=False) for moment in moments)
     return first + shift * weight, second + shift * (2 * first + shift * weight)
-
-
-def _integers(numbers: Floats, bounds: Floats) -> Exact:
-    whole_numbers: Exact = numbers.astype(np.int64).astype(_integer_kind(bounds), copy=False)
-    return whole_numbers
 
 
 def integer_product(factor: int, left: Floats, right: Floats) -> npt.NDArray[Any]:

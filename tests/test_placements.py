@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import pairwise
@@ -41,6 +42,8 @@ GROUPS: dict[str, list[Score]] = {
     # Its positives are all but at one place: doubles would keep no digit of their spread.
     "no spread to speak of": [Score(0, 7e9), Score(5e8, 1), Score(5e8, 0), Score(0, 3e9)],
     "just below 38 digits": [Score(0, 3e11), Score(4e11, 2e11), Score(5e11, 4e11), Score(1e11, 1e10)],
+    # Twice its negatives are more than doubles count, and its positives lie at neighbouring places.
+    "twice its rows past whole doubles": [Score(0, 6e15 + 1), Score(3, 1), Score(2, 0), Score(0, 1)],
     "past 38 digits": [Score(0, 3e12), Score(4e12, 2e12), Score(5e12, 4e12), Score(1e12, 1e11)],
     "past whole doubles": [Score(1e20, 3e20), Score(4e20, 2e20), Score(5e20, 4e20), Score(1e20, 1e19)],
 }
@@ -114,22 +117,51 @@ def test_groups_do_not_disturb_one_another() -> None:
         assert exact == (expected["group"] not in ("fractions", "past 38 digits", "past whole doubles"))
 
 
-def test_sums_of_large_integers_are_exact() -> None:
-    values = np.array([3.0, 2.0**40, 1.0, 2.0**52])
-    weights = np.array([2.0**50, 5.0, 2.0**30, 2.0**52])
-    starts, shifts = np.array([0, 2]), np.array([7.0, 2.0**52])
+def moments_of(values: Sequence[int], weights: Sequence[int], starts: Sequence[int], shift: int = 0) -> list[list[int]]:
+    """Sums of weights, of weights * values and of weights * values**2, by segment."""
+    stretches = [slice(*ends) for ends in pairwise([*starts, len(values)])]
+    return [
+        [
+            sum(w * (v + shift) ** power for v, w in zip(values[piece], weights[piece], strict=True))
+            for piece in stretches
+        ]
+        for power in range(3)
+    ]
 
-    def sums(shift: int, begin: int, power: int) -> int:
-        return sum(
-            int(w) * (int(v) + shift) ** power
-            for w, v in zip(*(a[begin : begin + 2] for a in (weights, values)), strict=True)
-        )
 
-    moments = kernel.integer_moments(values, weights, starts, np.array([0.0, 2.0**200]))
-    assert [m.tolist() for m in moments] == [[sums(0, 0, power), sums(0, 2, power)] for power in range(3)]
-    shifted = kernel.shifted_moments(moments, shifts, np.array([0.0, 2.0**200]))
-    assert [m.tolist() for m in shifted] == [[sums(7, 0, power), sums(2**52, 2, power)] for power in (1, 2)]
-    small = kernel.integer_moments(np.array([3.0, 1.0]), np.array([2.0, 4.0]), np.array([0]), np.array([22.0]))
-    assert all(m.dtype == np.int64 for m in kernel.shifted_moments(small, np.array([1.0]), np.array([48.0])))
-    large = kernel.shifted_moments(small, np.array([2.0**40]), np.array([2.0**90]))
-    assert large[1].tolist() == [2 * (2**40 + 3) ** 2 + 4 * (2**40 + 1) ** 2]
+@pytest.mark.parametrize(
+    ("step", "weight", "kind"),
+    [
+        pytest.param(3, 5, np.int64, id="int64 holds all"),
+        pytest.param(2_000_000, 1_000, object, id="int64 holds pieces"),
+        pytest.param(2**44, 2**40, object, id="int64 holds single values"),
+    ],
+)
+def test_moments_of_integers_are_exact(step: int, weight: int, kind: type) -> None:
+    random = np.random.default_rng(3)
+    starts = [0, 1, 65, 130]
+    values = [int(v) for v in np.cumsum(random.integers(0, step, 400))]
+    weights = [int(w) for w in random.integers(0, weight, 400)]
+    values[65:130] = values[65:130][::-1]
+    arrays = np.array(values), np.array(weights, dtype=np.float64), np.array(starts)
+    moments = kernel.integer_moments(*arrays)
+    assert [m.tolist() for m in moments] == moments_of(values, weights, starts)
+    assert {m.dtype.type for m in moments} == {kind if kind is np.int64 else np.object_}
+    for shift in (0, 7, 2**53):
+        shifted = kernel.shifted_moments(moments, np.full(4, float(shift)), np.full(4, 2.0**200))
+        assert [m.tolist() for m in shifted] == moments_of(values, weights, starts, shift)[1:]
+    if kind is np.int64:
+        near = kernel.shifted_moments(moments, np.full(4, 7.0), np.full(4, 2.0**61))
+        assert {m.dtype.type for m in near} == {np.int64}
+
+
+def test_a_range_of_many_ties_makes_few_python_integers() -> None:
+    """Their memory would be that of the task many times over."""
+    values, weights = np.cumsum(np.full(20_000, 2_000)), np.full(20_000, 1_000.0)
+    tracemalloc.start()
+    moments = kernel.integer_moments(values, weights, np.array([0]))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert moments[2].tolist() == [1_000 * sum(int(v) ** 2 for v in values)]
+    assert moments[2].dtype == object
+    assert peak < 60 * len(values)

@@ -165,8 +165,9 @@ class Placements(Part):
             steps,
             whole,
             weight=steps.positive,
-            inside=2.0 * steps.negatives_below_inside + steps.negative,
-            outside=2.0 * offsets.negatives_below,
+            beaten=steps.negatives_below_inside,
+            tied=steps.negative,
+            outside=offsets.negatives_below,
             all_of_mine=offsets.all_positives,
             all_of_others=offsets.all_negatives,
         )
@@ -174,8 +175,9 @@ class Placements(Part):
             steps,
             whole,
             weight=steps.negative,
-            inside=2.0 * steps.positives_above_inside + steps.positive,
-            outside=2.0 * offsets.positives_above,
+            beaten=steps.positives_above_inside,
+            tied=steps.positive,
+            outside=offsets.positives_above,
             all_of_mine=offsets.all_negatives,
             all_of_others=offsets.all_positives,
         )
@@ -205,7 +207,8 @@ def _sums(
     whole: Booleans,
     *,
     weight: Floats,
-    inside: Floats,
+    beaten: Floats,
+    tied: Floats,
     outside: Floats,
     all_of_mine: Floats,
     all_of_others: Floats,
@@ -216,27 +219,25 @@ def _sums(
     ----------
     steps, whole : the scores, and which groups have whole weights alone.
     weight : of the side at each score.
-    inside : twice what each score beats in the range, and what it ties with.
-    outside : twice what all scores of a group beat in other ranges.
+    beaten, tied : what each score beats in the range, and what it ties with.
+    outside : what all scores of a group beat in other ranges.
     all_of_mine, all_of_others : the totals of the side and of the other one.
     """
-    scale = 2.0 * all_of_others
-    placements = kernel.without_nan(ratio(steps.spread(outside) + inside, steps.spread(scale)))
+    placements = kernel.without_nan(ratio(steps.spread(outside) + beaten + 0.5 * tied, steps.spread(all_of_others)))
     terms = weight * placements
     rounded = [pa.array(kernel.segment_sums(values, steps.starts)) for values in (terms, terms * placements)]
     fits = whole & (np.maximum(all_of_mine, all_of_others) < kernel.EXACT)
-    bounds = np.where(fits, np.square(scale) * all_of_mine, 0.0)
+    bounds = np.where(fits, np.square(2.0 * all_of_others) * all_of_mine, 0.0)
     fits &= bounds < 4.0 * MOST_PRODUCT
     if not fits.any():
         return [*(pa.nulls(len(fits), pa.decimal128(38, 0)) for _ in range(2)), *rounded]
     if not fits.all():
         kept = np.repeat(fits, steps.lengths)
-        weight, inside, outside = (np.where(k, x, 0.0) for k, x in ((kept, weight), (kept, inside), (fits, outside)))
-        bounds = np.where(fits, bounds, 0.0)
-    most = np.square(np.maximum.reduceat(inside, steps.starts)) * kernel.segment_sums(weight, steps.starts)
+        weight, beaten, tied = (np.where(kept, values, 0.0) for values in (weight, beaten, tied))
+        outside, bounds = np.where(fits, outside, 0.0), np.where(fits, bounds, 0.0)
     # A range has few of the pairs of a large group: int64 holds theirs, and the offset is added group by group.
-    moments = kernel.integer_moments(inside, weight, steps.starts, most)
-    return [*(exact_array(sums, fits) for sums in kernel.shifted_moments(moments, outside, bounds)), *rounded]
+    moments = kernel.integer_moments(2 * beaten.astype(np.int64) + tied.astype(np.int64), weight, steps.starts)
+    return [*(exact_array(sums, fits) for sums in kernel.shifted_moments(moments, 2.0 * outside, bounds)), *rounded]
 
 
 def _spread(exact: list[str], rounded: list[str], mine: Column, others: Column) -> Column:
