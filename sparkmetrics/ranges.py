@@ -199,6 +199,10 @@ FEW_SCORES = 16
 """Groups of fewer scores in each of their ranges are cheaper to bring together by an exchange of their own."""
 
 
+SHARE_OF_TASK = 16
+"""A cell below this part of a task is not placed, so that placed ones grow in number with tasks and not with cells."""
+
+
 def _plan_of_cells(placed: list[Row], elsewhere: float, chunks: int, sizing: Sizing, shuffle_partitions: int) -> Plan:
     """Where scores go when cells are tuples: those with a large sample get places, the rest falls where it may."""
     sampled: dict[int, list[Row]] = defaultdict(list)
@@ -206,10 +210,18 @@ def _plan_of_cells(placed: list[Row], elsewhere: float, chunks: int, sizing: Siz
         for point in row["samples"] or []:
             sampled[point["group"]].append(point)
     points = {cell: _loads(mine, chunks, sizing.sample_every) for cell, mine in sampled.items()}
-    large = {cell: float(found[1].sum()) for cell, found in points.items()}
-    rest = elsewhere + sum(load for load in large.values() if load < sizing.placed_rows)
-    large = {cell: load for cell, load in large.items() if load >= sizing.placed_rows}
+    loads = {cell: float(found[1].sum()) for cell, found in points.items()}
+    total = sum(loads.values()) + elsewhere
+    least = max(sizing.placed_rows, total / (_tasks(total, sizing, shuffle_partitions) * SHARE_OF_TASK))
+    large = {cell: load for cell, load in loads.items() if load >= least}
+    rest = total - sum(large.values())
     return _balanced({cell: points[cell] for cell in large}, large, rest, sizing, shuffle_partitions)
+
+
+def _tasks(total: float, sizing: Sizing, shuffle_partitions: int) -> int:
+    """The number of tasks that a load makes."""
+    small = min(shuffle_partitions, _ceil(total / sizing.small_task_scores))
+    return max(_ceil(total / sizing.task_scores), small, 1)
 
 
 def _balanced(
@@ -228,7 +240,7 @@ def _balanced(
     elsewhere : the load of all other tuples.
     """
     total = sum(loads.values()) + elsewhere
-    tasks = max(_ceil(total / sizing.task_scores), min(shuffle_partitions, _ceil(total / sizing.small_task_scores)), 1)
+    tasks = _tasks(total, sizing, shuffle_partitions)
     target = max(total / (tasks * sizing.ranges_per_task), 1.0) if tasks > 1 else np.inf
     cuts, pieces = {}, []
     for key, (scores, weights) in points.items():

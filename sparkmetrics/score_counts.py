@@ -73,9 +73,21 @@ class ScoreCounts:
 
     @cached_property
     def merged(self) -> Merged:
-        """These counts brought together by score range, persisted."""
+        """These counts brought together by score range, persisted. Where cells are persisted nothing is read again."""
+        cells = self._merged_cells
+        if cells is not None:
+            return cells.pooled(range(len(self.keys.segments))).merged
         merged = self._merge()
         return Merged(merged.frame.persist(StorageLevel.MEMORY_AND_DISK), merged.plan)
+
+    @property
+    def _is_merged(self) -> bool:
+        return "merged" in self.__dict__
+
+    @property
+    def _merged_cells(self) -> CellCounts | None:
+        cells: CellCounts | None = self.__dict__.get("cells")
+        return cells if cells is not None and cells._is_merged else None
 
     @cached_property
     def cells(self) -> CellCounts | None:
@@ -83,14 +95,15 @@ class ScoreCounts:
         where = self._where
         if where.cells is None or not self.keys.segments:
             return None
+        again = self._is_merged  # what is persisted is not read again
         return CellCounts(
             self.keys.apart,
-            self._source,
+            self.merged.frame if again else self._source,
             weighted=self.weighted,
-            of_predictions=self._of_predictions,
+            of_predictions=self._of_predictions and not again,
             sizing=self.sizing,
             plan=where.cells,
-            scan=None if self._scan is None else self._scan.apart,
+            scan=None if self._scan is None or again else self._scan.apart,
             whole=(self.keys, replace(where, cells=None)),
         )
 
@@ -98,7 +111,7 @@ class ScoreCounts:
         return merging.merge(
             self._source,
             self.keys,
-            self._where,
+            replace(self._where, cells=None),
             self.sizing,
             of_predictions=self._of_predictions,
             weighted=self.weighted,
@@ -119,8 +132,8 @@ class ScoreCounts:
 
     def _lists(self) -> DataFrame:
         """Merged counts: those that are persisted, or else made for one use, so that nothing stays behind."""
-        laid = self.cells or self
-        if "merged" in laid.__dict__:
+        laid = self._merged_cells or (self if self._is_merged else self.cells or self)
+        if laid._is_merged:
             return merging.unpacked(laid.merged.frame, laid.keys)
         return laid._merge(packed=False).frame
 
@@ -181,7 +194,7 @@ class ScoreCounts:
 
     def unpersist(self) -> None:
         """Frees what the cluster keeps of these counts; they are made again when needed."""
-        if "merged" in self.__dict__:
+        if self._is_merged:
             self.merged.frame.unpersist()
         if cells := self.__dict__.get("cells"):
             cells.unpersist()

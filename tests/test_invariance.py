@@ -18,6 +18,7 @@ from results import COUNTS, assert_close, assert_same_bits, tables
 from settings import session_settings
 
 import sparkmetrics as sm
+from sparkmetrics.metrics.list_parts import MOST_COLUMNS
 from sparkmetrics.offsets import with_offsets
 
 THRESHOLDS = (0.0, 0.3, 0.5)
@@ -166,3 +167,14 @@ def test_groups_that_ranges_would_scatter(spark: SparkSession, tmp_path: Path, w
     assert again.cells is not None
     metrics = tables(evaluated(again), ("metrics",))
     assert_same(metrics, spark, weighted)
+
+
+def test_many_thresholds_are_counted_like_few(spark: SparkSession) -> None:
+    """Cells at many are carried in lists, those at few each in a column."""
+    thresholds = [place / MOST_COLUMNS for place in range(MOST_COLUMNS + 1)]
+    ev = counts_of(frame(spark), THREE, weighted=False).evaluate(levels=[[], ["sex"]])
+    many, *few = (ev.confusion(chosen) for chosen in (thresholds, thresholds[:4], thresholds[4:]))
+    assert sorted(map(str, many.drop("run_id").collect())) == sorted(
+        map(str, few[0].union(few[1]).drop("run_id").collect())
+    )
+    ev.unpersist()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -69,6 +70,14 @@ def test_a_large_group_among_small_ones_keeps_its_ranges() -> None:
     assert set(slots) <= set(ranges.task_slots(plan.tasks))
 
 
+def test_places_grow_in_number_with_tasks_and_not_with_groups() -> None:
+    """Workers are sent them all."""
+    plan = planned([*range(1, 1_000), *range(1, 1_000), *[0] * 200], placed_rows=1_000, task_scores=62_500, scattered=1)
+    assert plan.cells is not None
+    assert plan.cells.tasks == plan.tasks == 36
+    assert list(plan.cells.cuts) == [0]
+
+
 @pytest.mark.parametrize(("groups", "size"), [(10, 10_000), (5_000, 10_000), (1_000_000, 50_000)])
 def test_the_likely_number_of_groups(groups: int, size: int) -> None:
     seen = len(set(drawn(groups, size)))
@@ -129,3 +138,26 @@ def test_a_saved_state_has_small_groups_whole(spark: SparkSession, tmp_path: Pat
         assert forbidden not in plan
     ev.unpersist()
     assert cells_of(saved).merged.frame.storageLevel.useMemory is False
+
+
+@pytest.mark.parametrize("first", ["metrics", "segment_auc"])
+def test_what_is_persisted_is_not_read_again(spark: SparkSession, tmp_path: Path, first: str) -> None:
+    """Tables of either layout, and the state itself, once the files are gone."""
+    many_groups(spark).write.parquet(str(tmp_path / "rows"))
+    counts = sm.score_counts(
+        spark.read.parquet(str(tmp_path / "rows")),
+        by=["model"],
+        segments=["segment"],
+        label="label",
+        score="score",
+        sizing=SCATTERED,
+    )
+    ev = counts.evaluate(metrics=["roc_auc"], max_pair_segments=2)
+    found = {first: getattr(ev, first)().count()}
+    shutil.rmtree(tmp_path / "rows")
+    for table in {"metrics", "segment_auc"} - {first}:
+        found[table] = getattr(ev, table)().count()
+    assert found["metrics"] == 1 + 501
+    assert found["segment_auc"] == 9
+    assert counts.frame.agg(F.sum("rows")).collect()[0][0] == 3_000
+    ev.unpersist()
