@@ -232,8 +232,9 @@ class CellCounts(ScoreCounts):
         if chosen not in self._pooled:
             keys, plan = self.whole
             frame = self.merged.frame
-            unused = (name for place, name in enumerate(keys.segment_columns) if place not in chosen)
-            nothing = {name: F.lit(None).cast(frame.schema[name].dataType) for name in unused}
+            of_segments = zip(keys.segment_columns, keys.types[len(keys.by) :], strict=True)
+            unused = {name: kind for place, (name, kind) in enumerate(of_segments) if place not in chosen}
+            nothing = {name: F.lit(None).cast(kind) for name, kind in unused.items()}
             self._pooled[chosen] = ScoreCounts(
                 keys,
                 frame.withColumns(nothing) if nothing else frame,

@@ -38,6 +38,9 @@ HOSTILE = {
 """Joins that are not asked to broadcast shuffle, and adaptive execution takes apart what they shuffle: with these a
 shuffled join of the counts with their offsets splits ranges over tasks, even of few rows."""
 
+PLAIN = {"spark.sql.adaptive.enabled": "false", "spark.sql.autoBroadcastJoinThreshold": "-1"}
+"""Without adaptive execution, and without joins that broadcast unasked."""
+
 
 def predictions() -> pd.DataFrame:
     """Models with scores of many kinds, over two segment columns with nulls."""
@@ -154,18 +157,30 @@ def test_saved_parts_add_up(spark: SparkSession, tmp_path: Path, weighted: bool)
     assert_same(metrics, spark, weighted)
 
 
-@pytest.mark.parametrize("weighted", [False, True], ids=["unweighted", "weighted"])
-def test_groups_that_ranges_would_scatter(spark: SparkSession, tmp_path: Path, weighted: bool) -> None:
-    """The groups of all segments are evaluated whole but for the large ones: of rows, and of what was saved of them."""
-    counts = counts_of(frame(spark).repartition(3), SCATTERED, weighted)
-    assert counts.cells is not None
-    assert 0 < len(counts.cells.merged.plan.cuts) < 7 * 15
-    found = results_of(counts)
+@pytest.mark.parametrize(
+    ("weighted", "sizing", "settings"),
+    [
+        pytest.param(False, SCATTERED, HOSTILE, id="unweighted"),
+        pytest.param(True, replace(SCATTERED, broadcast_offsets=1), PLAIN, id="weighted, offsets as rows"),
+    ],
+)
+def test_groups_that_ranges_would_scatter(
+    spark: SparkSession, tmp_path: Path, weighted: bool, sizing: sm.Sizing, settings: Mapping[str, str]
+) -> None:
+    """The groups of all segments are evaluated whole but for the large ones: of rows, and of saved parts of them."""
+    with session_settings(spark, settings):
+        counts = counts_of(frame(spark).repartition(3), sizing, weighted)
+        assert counts.cells is not None
+        assert 0 < len(counts.cells.merged.plan.cuts) < 7 * 15
+        found = results_of(counts)
     assert_same(found, spark, weighted)
-    counts.write(str(tmp_path / "counts"))
-    again = sm.read_score_counts(spark, str(tmp_path / "counts"), SCATTERED)
-    assert again.cells is not None
-    metrics = tables(evaluated(again), ("metrics",))
+    for part, laid in enumerate((SCATTERED, THREE, SCATTERED)):
+        rows = frame(spark).where(F.col("part") == part)
+        counts_of(rows, laid, weighted).write(str(tmp_path / str(part)))
+    total = sum(sm.read_score_counts(spark, str(tmp_path / str(part)), sizing) for part in range(3))
+    assert isinstance(total, sm.ScoreCounts)
+    assert total.cells is not None
+    metrics = tables(evaluated(total), ("metrics",))
     assert_same(metrics, spark, weighted)
 
 
