@@ -195,7 +195,8 @@ def test_faults_are_the_same_errors(spark: SparkSession, tmp_path: Path, name: s
 def test_a_big_file_is_many_tasks(spark: SparkSession, tmp_path: Path) -> None:
     write(tmp_path, "a.parquet", rows(40_000), row_group_size=5_000)
     direct, _ = both(spark, tmp_path)
-    scan = direct.counts._read.__self__  # type: ignore[union-attr]  # a bound method
+    scan = direct.counts._scan
+    assert scan is not None
     assert [len(task) for task in scan.pieces.tasks] == [1, 1]  # as many as spark.sql.shuffle.partitions
     assert [piece.row_groups for task in scan.pieces.tasks for piece in task] == [(0, 1, 2, 3), (4, 5, 6, 7)]
     assert scan.pieces.rows == 40_000
