@@ -13,7 +13,7 @@ ON_CONNECT_NIGHTLY := $(addprefix tests/test_,$(addprefix predictions_,types.py 
     saved_states.py gates.py catalog_tables.py terminal.py files.py)
 # The half of the suite that is run beside the rest, so that two cores are busy.
 OTHER_HALF := $(addprefix tests/test_,bucket_properties.py direct.py multiclass.py multiclass_reference.py properties.py \
-    selection.py segments.py saved_states.py gates.py catalog_tables.py column_names.py)
+    selection.py segments.py segments_by_hand.py saved_states.py gates.py catalog_tables.py column_names.py)
 PYTEST := $(RUN) -m pytest -p no:cacheprovider
 PIP_INSTALL := $(RUN) -m pip install --quiet --disable-pip-version-check
 

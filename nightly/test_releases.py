@@ -12,7 +12,7 @@ from environments import REPOSITORY, Environment
 import jobs
 from jobs import JobsRun, RunJobs
 
-SUITE = ("by_hand", "job", "exactness", "segments")
+SUITE = ("by_hand", "job", "exactness", "segments", "segments_by_hand")
 """Files of the suite that are run on PySpark 3.5; on the oldest releases the first two."""
 
 SUITE_SECONDS = 1200
