@@ -72,7 +72,7 @@ def local(source: Path, installed: Environment, tmp_path_factory: pytest.TempPat
 def without_java(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Variables of a process that finds no Java, nor any other command but those of a shell."""
     commands = tmp_path_factory.mktemp("commands")
-    for name in ("bash", "sh", "dirname", "basename", "uname", "ps", "cat"):
+    for name in ("bash", "sh", "dirname", "basename", "uname", "ps", "cat", "chmod"):
         if found := shutil.which(name):
             (commands / name).symlink_to(found)
     return {**{name: value for name, value in environ().items() if name != "JAVA_HOME"}, "PATH": str(commands)}

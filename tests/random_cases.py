@@ -16,10 +16,11 @@ import pyarrow.compute as pc
 from brute_force import INFINITY, Asked, Cells, Exact, Point, Row
 from pyspark.sql import SparkSession
 from results import TABLES, tables
+from sizes import cases
 
 import sparkmetrics as sm
 
-CASES = 300
+CASES = cases(whole=300, first=80)
 LEVELS = {"total": (), "sex": ("sex",), "zone": ("zone",), "sex,zone": ("sex", "zone")}
 SEXES = {"f": "f", "NULL": '"NULL"', None: "NULL"}
 ZONES = {1: "1", -2: "-2", None: "NULL"}

@@ -18,12 +18,13 @@ from brute_force import Exact, Row, total
 from brute_segments import Pairs, Segments
 from pyspark.sql import SparkSession
 from results import assert_same_bits, tables
+from sizes import cases
 
 import sparkmetrics as sm
 
 TITANIC = Path(__file__).parents[1] / "examples" / "titanic_predictions.csv"
 
-CASES = 500
+CASES = cases(whole=500, first=90)
 SEGMENT_TABLES = ("segment_auc", "segment_summary", "segment_gap")
 UNIT = Fraction(1, 2**90)
 """Every weight of the cases is a whole number of these, so that brute force adds and multiplies integers."""
