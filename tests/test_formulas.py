@@ -68,7 +68,6 @@ def test_threshold_formulas_on_columns_arrays_and_floats(spark: SparkSession) ->
 BIN_TYPE = (
     "struct<weight: array<double>, positives: array<double>, score: array<double>, squared_errors: array<double>>"
 )
-SIDE_TYPE = "struct<weight: double, mean: double, squares: double>"
 
 
 def stand_in(part: Part, p: float, n: float, share: float) -> Stand:
@@ -76,8 +75,7 @@ def stand_in(part: Part, p: float, n: float, share: float) -> Stand:
     if isinstance(part, Extreme):
         return {"value": share if p or n else None, "threshold": share}
     if isinstance(part, Placements):
-        side = {"weight": p, "mean": share, "squares": share * p * n}
-        return {"positive": side, "negative": side | {"squares": p}, "whole": n != 1}
+        return {"positive": share * p * n, "negative": p, "whole": n != 1}
     if isinstance(part, PositivesInTop):
         return [p * share * (i + 1) / 10 for i in range(part.buckets + len(part.top_k))]
     if isinstance(part, ScoreBins):
@@ -94,7 +92,7 @@ def spark_type(part: Part) -> str:
     if isinstance(part, Extreme):
         return "struct<value: double, threshold: double>"
     if isinstance(part, Placements):
-        return f"struct<positive: {SIDE_TYPE}, negative: {SIDE_TYPE}, whole: boolean>"
+        return "struct<positive: double, negative: double, whole: boolean>"
     if isinstance(part, PositivesInTop):
         return "array<double>"
     return BIN_TYPE if isinstance(part, ScoreBins) else "double"
