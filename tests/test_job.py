@@ -258,8 +258,9 @@ def test_bad_input_is_exit_code_2_one_message_and_no_output(name: str, job: Job,
 
 
 def test_an_output_that_cannot_be_written_is_exit_code_1_and_a_message(job: Job, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("in the way", encoding="utf-8")
-    code, err = job(output={"path": str(tmp_path / "file")})
+    (tmp_path / "new").mkdir()
+    (tmp_path / "new" / "metrics").write_text("in the way of a folder", encoding="utf-8")
+    code, err = job(output={"path": str(tmp_path / "new")})
     assert code == cli.FAILED
     assert "sparkmetrics: Could not" in err
     assert "Traceback" not in err
