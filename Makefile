@@ -7,13 +7,15 @@ LOCAL := $(VENV)/.local.stamp
 DEV := $(VENV)/.dev.stamp
 BENCH := $(VENV)/.bench.stamp
 # Numbers are made by the same plans on either kind of session; what differs is how a client builds and reads them.
-ON_CONNECT := $(addprefix tests/test_,common.py job.py days.py)
+ON_CONNECT := $(addprefix tests/test_,common.py job.py)
 ON_CONNECT_NIGHTLY := $(addprefix tests/test_,$(addprefix predictions_,types.py arguments.py labels.py rows.py keys.py \
     names.py results.py) class_input.py two_classes.py class_measures.py class_counts.py class_reference.py \
-    saved_states.py gates.py catalog_tables.py terminal.py files.py)
+    saved_states.py gates.py catalog_tables.py terminal.py files.py days.py)
 # The half of the suite that is run beside the rest, so that two cores are busy.
 OTHER_HALF := $(addprefix tests/test_,bucket_properties.py direct.py multiclass.py multiclass_reference.py properties.py \
     selection.py segments.py segments_by_hand.py saved_states.py gates.py catalog_tables.py column_names.py)
+# What takes longest, and most of the random cases, is for the night.
+QUICK := -m "not slow"
 PYTEST := $(RUN) -m pytest -p no:cacheprovider
 PIP_INSTALL := $(RUN) -m pip install --quiet --disable-pip-version-check
 
@@ -29,15 +31,17 @@ test: $(DEV)
 	$(RUN) -m mypy
 	@mkdir -p build
 	@echo "One half of the suite, and beside it what users call on Spark Connect, then the other half (report follows):"
-	@{ SPARKMETRICS_TEST_SESSION=connect $(PYTEST) $(ON_CONNECT) && $(PYTEST) $(OTHER_HALF); } \
+	@{ SPARKMETRICS_TEST_SESSION=connect $(PYTEST) $(QUICK) $(ON_CONNECT) && $(PYTEST) $(QUICK) $(OTHER_HALF); } \
 	    > build/beside.log 2>&1 & beside=$$!; \
-	$(PYTEST) $(addprefix --ignore=,$(OTHER_HALF)); here=$$?; \
+	$(PYTEST) $(QUICK) $(addprefix --ignore=,$(OTHER_HALF)); here=$$?; \
 	wait $$beside; beside=$$?; cat build/beside.log; \
 	exit $$((here + beside))
 
-# Where it runs: clusters, Spark Connect, other Pythons and releases. NIGHTLY_OPTIONS="-k connect" runs less.
+# The whole suite, slow tests and all random cases; then where it runs: clusters, Spark Connect, other Pythons and
+# releases. NIGHTLY_OPTIONS="-k connect" runs less of that.
 nightly: $(DEV)
 	$(PYTEST) nightly --basetemp build/nightly/tmp $(NIGHTLY_OPTIONS)
+	SPARKMETRICS_TEST_SIZE=whole $(PYTEST)
 	SPARKMETRICS_TEST_SESSION=connect $(PYTEST) $(ON_CONNECT_NIGHTLY)
 
 # What it runs is PRESET in benchmarks/run.py; BENCH_OPTIONS="--data-set skewed --rows 1000000" runs less.

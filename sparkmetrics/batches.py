@@ -95,12 +95,16 @@ def whole_table(batches: Iterable[pa.RecordBatch]) -> pa.Table | None:
 
 
 def pieces_of(batch: pa.RecordBatch, most: int) -> Iterator[tuple[pa.RecordBatch, int]]:
-    """A batch with its number of scores; one whose rows hold lists of them in pieces of about `most`."""
+    """A batch with its number of scores; one whose rows hold several, as lists or packed, in pieces of about `most`."""
     scores = batch.column("score")
-    if not (pa.types.is_list(scores.type) or pa.types.is_large_list(scores.type)):
+    if pa.types.is_list(scores.type) or pa.types.is_large_list(scores.type):
+        lengths = pc.list_value_length(scores)
+    elif pa.types.is_binary(scores.type) or pa.types.is_large_binary(scores.type):
+        lengths = pc.divide(pc.binary_length(scores), packing.SCORE_BYTES)
+    else:
         yield batch, batch.num_rows
         return
-    reached = np.cumsum(pc.fill_null(pc.list_value_length(scores), 0).to_numpy(zero_copy_only=False).astype(np.int64))
+    reached = np.cumsum(pc.fill_null(lengths, 0).to_numpy(zero_copy_only=False).astype(np.int64))
     starts = kernel.segment_starts(np.maximum(reached - 1, 0) // most)
     for begin, length in zip(starts, kernel.segment_lengths(starts, len(reached)), strict=True):
         before = int(reached[begin - 1]) if begin else 0

@@ -65,14 +65,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _evaluate(options: argparse.Namespace, progress: Progress) -> int:
     """`evaluate`: a day, or the days of a period."""
     loaded = config.load(options.config)
+    period = None if options.first is None else Period(options.first, options.last)
     if options.dry_run:
         print(described(loaded, options.first or _day(options), options.last))
         return DONE
-    if options.first is None:
+    if period is None:
         return _told(job.evaluate_day(loaded, _day(options), progress), options)
     failures = periods.backfill(
         loaded,
-        Period(options.first, options.last),
+        period,
         only_missing=options.only_missing,
         mature_after=options.mature_after,
         progress=progress,

@@ -6,6 +6,7 @@ import difflib
 import hashlib
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import date
 from pathlib import Path
@@ -64,7 +65,8 @@ class PredictionsSection(Section):
     @field_validator("path", "filter")
     @classmethod
     def _known_names(cls, text: str | None) -> str | None:
-        unknown = [name for name in re.findall(r"\{[A-Za-z_]+\}", text or "") if name != RUN_DATE]
+        # Globs and regular expressions have other braces.
+        unknown = [name for name in re.findall(r"\{\w*(?:date|day)\w*\}", text or "") if name != RUN_DATE]
         if unknown:
             raise ValueError(f"{unknown[0]} stands for nothing, found in {text!r}; the run's date is {RUN_DATE}")
         return text
@@ -296,12 +298,14 @@ def _gates(config: Config) -> tuple[tuple[Gate, ...], list[str]]:
 
 def _described(error: ValidationError) -> list[str]:
     """The errors of pydantic, a line for each key. Of a value that may be of several types there is one for each."""
+    problems = error.errors()
+    alike = Counter(problem["loc"][:-1] for problem in problems)
     lines: dict[str, list[str]] = {}
     found: dict[str, str] = {}
-    for problem in error.errors():
-        # Which of the types was tried is a part of the key.
+    for problem in problems:
+        # Which of the types was tried is a part of the key; a key that is named like a type has one error.
         parts = [str(part) for part in problem["loc"] if not str(part).startswith(TRIED)]
-        if len(parts) > 2 and parts[-1] in SCALARS:
+        if len(parts) > 2 and parts[-1] in SCALARS and alike[problem["loc"][:-1]] > 1:
             parts.pop()
         key = ".".join(parts) or "config"
         said = _unknown(problem["loc"]) if problem["type"] == "extra_forbidden" else problem["msg"]

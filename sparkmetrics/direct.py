@@ -27,9 +27,6 @@ BATCH_ROWS = 262_144
 BUFFER_BYTES = 1 << 20
 """Bytes of a column that are read at a time."""
 
-OF_TUPLE = 0
-"""The seed of hashes of keys."""
-
 
 @dataclass(frozen=True)
 class Scan:
@@ -138,7 +135,7 @@ class Scan:
         columns = list(keys.values())
         return Rows(
             keys=keys,
-            tuples=hashes.row_hashes(OF_TUPLE, columns[: self.by], size),
+            tuples=hashes.tuple_hashes(columns[: self.by], size),
             label=label,
             positive=np.zeros(size, dtype=bool) if self.positive is None else label == float(self.positive),
             score=score,
@@ -185,7 +182,7 @@ class Rows:
     def counted(self, sample_every: int) -> pa.RecordBatch:
         """One row for each (tuple, reason), and one for each sampled score of these."""
         size = len(self.score)
-        groups = hashes.row_hashes(OF_TUPLE, list(self.keys.values()), size)
+        groups = hashes.tuple_hashes(list(self.keys.values()), size)
         entries = hashes.with_scores(groups, self.score)
         good = self.reason < 0
         sampled = good & (entries % np.uint64(sample_every) == 0)

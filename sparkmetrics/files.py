@@ -308,8 +308,8 @@ def files_of(spark: SparkSession, path: str) -> tuple[Files, str] | None:
 
 def check_folder(files: Files, path: str) -> None:
     """Raises ConfigError where a results folder cannot be made, since it or a folder above it is a file."""
-    found = path
-    while "/" in found and not files.exists(found):
+    found, top = path, path.find("/", path.find("://") + 3 if "://" in path else 0)
+    while found.rfind("/") > top and not files.exists(found):
         found = found.rpartition("/")[0]
     if files.is_file(found):
         raise ConfigError(f"output.path {path!r}: {found!r} is a file. Name a folder.")

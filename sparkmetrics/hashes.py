@@ -17,6 +17,9 @@ GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 NULL = np.uint64(0x6E756C6C)
 """What stands for a null."""
 
+OF_TUPLE = 0
+"""The seed of hashes of `by` tuples."""
+
 MOST_BYTES = 1 << 20
 """Bytes of text that are hashed at a time."""
 
@@ -49,6 +52,11 @@ def row_hashes(seed: int, columns: Sequence[pa.Array], rows: int) -> Hashes:
     return found
 
 
+def tuple_hashes(columns: Sequence[pa.Array], rows: int) -> Hashes:
+    """The hash by which plans of what workers read know a `by` tuple."""
+    return row_hashes(OF_TUPLE, columns, rows)
+
+
 def with_scores(hashes: Hashes, scores: Floats) -> Hashes:
     """Hashes of rows with their score behind; -0.0 is to be 0.0 already."""
     return with_more(hashes, scores.view(np.uint64))
@@ -67,6 +75,8 @@ def _of_values(array: pa.Array) -> Hashes:
         places = pc.fill_null(array.indices, len(array.dictionary)).to_numpy(zero_copy_only=False)
         found: Hashes = of_dictionary[places]
         return found
+    if pa.types.is_large_string(array.type):
+        array = array.cast(pa.string())
     if pa.types.is_string(array.type):
         values = _of_texts(array)
     else:

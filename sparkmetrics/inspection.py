@@ -75,7 +75,7 @@ def inspect(
     _check_labels(predictions, sample)
     dropped = {name: count for name in BAD_ROWS if (count := _sum(sample, name))}
     used = _sum(sample, "used")
-    plan = ranges.plan(sample, sizing, ranges.shuffle_partitions(predictions.frame))
+    plan = ranges.plan(sample, sizing, ranges.shuffle_partitions(predictions.frame), of_workers=scan is not None)
     return plan, RowCounts(used + sum(dropped.values()), used, dropped)
 
 

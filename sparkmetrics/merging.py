@@ -15,9 +15,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import BinaryType, BooleanType, DoubleType, IntegerType, StructField, StructType
 
-from sparkmetrics import batches, kernel, packing, ranges, schemas
+from sparkmetrics import batches, hashes, kernel, packing, ranges, schemas
 from sparkmetrics.batches import CellSplit
 from sparkmetrics.columns import Keys
+from sparkmetrics.kernel import Integers
 from sparkmetrics.ranges import Plan, Sizing
 from sparkmetrics.workers import Task, map_partitions
 
@@ -59,7 +60,7 @@ def merge(
     read : what makes clean predictions of the source's rows in workers, where these are not predictions themselves.
     packed : whether the merged scores are packed, or lists.
     """
-    if read is None:
+    if not plan.of_workers:
         source = source.withColumn("tuple", ranges.tuple_hash(keys))
     by, segments = keys.by_columns, keys.segment_columns
     build = partial(
@@ -118,11 +119,11 @@ def build_runs(
         entries = entries_of(table, weighted)
         tuples = batches.key_codes([batches.column(table, name) for name in by], table.num_rows)
         cells = batches.key_codes([batches.column(table, name) for name in segments], table.num_rows, within=tuples)
-        hashes = batches.column(table, "tuple").to_numpy(zero_copy_only=False)
-        cuts = [plan.cuts.get(int(value), uncut) for value in hashes[tuples.first]]
+        tuple_hash = _tuple_hashes(table, by)
+        cuts = [plan.cuts.get(int(value), uncut) for value in tuple_hash[tuples.first]]
         split = CellSplit(cuts, tuples.row[cells.first])
         runs, run_ranges = batches.make_runs(entries, cells, split)
-        hash_of_run = hashes[runs.first]
+        hash_of_run = tuple_hash[runs.first]
         # A tuple that has no place of its own goes where its hash falls.
         slots = hash_of_run & 0x7FFFFFFF
         divided = np.zeros(len(slots), dtype=bool)
@@ -139,6 +140,14 @@ def build_runs(
             "split": pa.array(divided),
         }
         yield from batches.run_batches(runs, table.select([*by, *segments]), extra)
+
+
+def _tuple_hashes(table: pa.Table, by: list[str]) -> Integers:
+    """The hash of each row's `by` tuple: what it came with, or that of plans of what workers read."""
+    if "tuple" in table.column_names:
+        found: Integers = batches.column(table, "tuple").to_numpy(zero_copy_only=False)
+        return found
+    return hashes.tuple_hashes([batches.column(table, name) for name in by], table.num_rows).view(np.int64)
 
 
 def merge_runs(

@@ -18,6 +18,8 @@ from sparkmetrics.kernel import Floats, Integers
 PACKED = ("score", "pos", "neg")
 """The columns that may be packed."""
 
+SCORE_BYTES = 8
+
 WIDTH = "width"
 """The column that tells packed scores from lists: the bytes of a weight in `pos` and `neg`."""
 
@@ -48,7 +50,7 @@ def list_columns(score: Floats, pos: Floats, neg: Floats, starts: Integers) -> d
 def unpacked(score: pa.Array, pos: pa.Array, neg: pa.Array, width: pa.Array) -> tuple[Integers, Floats, Floats, Floats]:
     """The number of scores of each row, and the scores and weights of all rows, one after the other."""
     scores: Floats = _bytes(score).view(np.float64)
-    lengths = pc.fill_null(pc.binary_length(score), 0).to_numpy(zero_copy_only=False).astype(np.int64) // 8
+    lengths = pc.fill_null(pc.binary_length(score), 0).to_numpy(zero_copy_only=False).astype(np.int64) // SCORE_BYTES
     widths = pc.fill_null(width, 0).to_numpy(zero_copy_only=False)
     used = np.unique(widths[lengths > 0])
     if len(used) == 1:

@@ -69,6 +69,7 @@ class Plan:
         cuts[r - 1] <= score < cuts[r].
     slots : for the same tuples: the slot of each range; Spark's hash of a slot is the task it was given.
     offset_rows : about how many (group, range) pairs will need offsets.
+    of_workers : whether its hashes are `hashes.tuple_hashes`, of what workers read, and not Spark's `tuple_hash`.
     cells : where every score goes when each cell (by, segments) is a tuple of its own, with the few large ones placed:
         worth it where most cells are small and ranges would scatter them; else None.
     """
@@ -77,6 +78,7 @@ class Plan:
     cuts: Mapping[int, Floats] = field(default_factory=dict)
     slots: Mapping[int, Integers] = field(default_factory=dict)
     offset_rows: int = 0
+    of_workers: bool = False
     cells: Plan | None = None
 
     @property
@@ -122,7 +124,8 @@ def sampled_counts(counts: DataFrame, keys: Keys, sizing: Sizing) -> DataFrame:
     """
     every = sizing.sample_every
     size = F.coalesce(F.size("score"), F.lit(0))
-    start = F.pmod(F.xxhash64(F.lit(1), *keys.segment_columns, "range"), F.lit(every)).cast("int")
+    # With the first score, or cells that are there every day would start alike on each, and others never be drawn.
+    start = F.pmod(F.xxhash64(F.lit(1), *keys.columns, "range", F.get("score", F.lit(0))), F.lit(every)).cast("int")
     number = F.floor((size + start) / every).cast("int")
     positions = F.when(number > 0, F.sequence(F.lit(1), number)).otherwise(F.array().cast("array<int>"))
     drawn = counts.select(
@@ -169,7 +172,7 @@ def collect_sample(tuples: DataFrame, sizing: Sizing, totals: list[Column]) -> l
     )
 
 
-def plan(sample: list[Row], sizing: Sizing, shuffle_partitions: int) -> Plan:
+def plan(sample: list[Row], sizing: Sizing, shuffle_partitions: int, of_workers: bool = False) -> Plan:
     """Cut points and slots from what `collect_sample` brought back.
 
     Parameters
@@ -191,8 +194,8 @@ def plan(sample: list[Row], sizing: Sizing, shuffle_partitions: int) -> Plan:
     pieces = sum(min(loads[row["tuple"]], _likely_groups(row) * (len(found.cuts[row["tuple"]]) + 1)) for row in split)
     cells = None
     if pieces >= sizing.scattered and FEW_SCORES * pieces > sum(loads[row["tuple"]] for row in split):
-        cells = _plan_of_cells(placed, elsewhere, chunks, sizing, shuffle_partitions)
-    return replace(found, offset_rows=offset_rows, cells=cells)
+        cells = replace(_plan_of_cells(placed, elsewhere, chunks, sizing, shuffle_partitions), of_workers=of_workers)
+    return replace(found, offset_rows=offset_rows, of_workers=of_workers, cells=cells)
 
 
 FEW_SCORES = 16
@@ -205,17 +208,20 @@ SHARE_OF_TASK = 16
 
 def _plan_of_cells(placed: list[Row], elsewhere: float, chunks: int, sizing: Sizing, shuffle_partitions: int) -> Plan:
     """Where scores go when cells are tuples: those with a large sample get places, the rest falls where it may."""
-    sampled: dict[int, list[Row]] = defaultdict(list)
+    loads: dict[int, float] = defaultdict(float)
     for row in placed:
-        for point in row["samples"] or []:
-            sampled[point["group"]].append(point)
-    points = {cell: _loads(mine, chunks, sizing.sample_every) for cell, mine in sampled.items()}
-    loads = {cell: float(found[1].sum()) for cell, found in points.items()}
+        for _, rows, cell in row["samples"] or []:
+            loads[cell] += float(min(rows, chunks) * sizing.sample_every)
     total = sum(loads.values()) + elsewhere
     least = max(sizing.placed_rows, total / (_tasks(total, sizing, shuffle_partitions) * SHARE_OF_TASK))
     large = {cell: load for cell, load in loads.items() if load >= least}
-    rest = total - sum(large.values())
-    return _balanced({cell: points[cell] for cell in large}, large, rest, sizing, shuffle_partitions)
+    sampled: dict[int, list[Row]] = {cell: [] for cell in large}
+    for row in placed if large else ():
+        for point in row["samples"] or []:
+            if point[-1] in sampled:
+                sampled[point[-1]].append(point)
+    points = {cell: _loads(mine, chunks, sizing.sample_every) for cell, mine in sampled.items()}
+    return _balanced(points, large, total - sum(large.values()), sizing, shuffle_partitions)
 
 
 def _tasks(total: float, sizing: Sizing, shuffle_partitions: int) -> int:

@@ -95,7 +95,7 @@ def row_kinds(of: Source, name: str) -> dict[Kind, tuple[Metric, bool]]:
 
 
 def check_fit(of: Source) -> None:
-    """Raises ConfigError where options need scores, predicted classes or probabilities that are not there."""
+    """Raises ConfigError for classes that are named where there are none, and where no wanted metric can be had."""
     options = of.options
     if not of.classes and (options.classes, options.class_costs) != (None, None):
         raise ConfigError("classes and class_costs need prediction or probabilities: give one, or leave them out.")

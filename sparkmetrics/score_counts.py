@@ -227,7 +227,10 @@ class CellCounts(ScoreCounts):
         self._pooled: dict[frozenset[int], ScoreCounts] = {}
 
     def pooled(self, kept: Collection[int]) -> ScoreCounts:
-        """The counts that it is made from, by score range, pooled over all but some segment columns, which are NULL."""
+        """The counts that it is made from, by score range, pooled over all but some segment columns, which are NULL.
+
+        Of the groups that need offsets the plan knows an upper bound, the number of cells, but where all are pooled.
+        """
         chosen = frozenset(kept)
         if chosen not in self._pooled:
             keys, plan = self.whole

@@ -17,7 +17,7 @@ from typing import Protocol
 from pyspark.sql import DataFrame, SparkSession
 
 from sparkmetrics import schemas
-from sparkmetrics.errors import NotThereError, WriteError, told
+from sparkmetrics.errors import NotThereError, WriteError, told, warn
 from sparkmetrics.files import Files
 from sparkmetrics.ledger import RUNS, Record
 from sparkmetrics.locks import LEASE_SECONDS, DayLock, LockedError
@@ -138,6 +138,8 @@ class FolderStore:
                     self._mend(name, day)
             except LockedError:
                 continue  # it is at work
+            except WriteError as error:
+                warn(f"What a killed run left of {day} stays as it is, until {day} is run again: {error}")
 
     def write(self, table: str, frame: DataFrame, small: bool = False) -> None:
         """Stages a table."""

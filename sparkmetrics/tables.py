@@ -35,7 +35,7 @@ LAKES = ("delta", "iceberg")
 
 FORMATS = ("parquet", *LAKES)
 
-PREFIX = re.compile(r"([^.]+\.){0,2}[A-Za-z0-9_]*")
+PREFIX = re.compile(r"([^.]+\.)*[\w-]*")
 """What names of catalog tables may begin with."""
 
 TRIES, FIRST_PAUSE = 6, 0.25
@@ -95,7 +95,7 @@ class Catalog:
         where = f"output.table_prefix {self.prefix!r}"
         if not PREFIX.fullmatch(self.prefix):
             raise ConfigError(
-                f"{where}: give [[catalog.]database.]prefix, whose last part has letters, digits and _ alone."
+                f"{where}: give [[catalog.]database.]prefix, whose last part has letters, digits, _ and - alone."
             )
         *parents, _ = self.prefix.split(".")
         with told(DataError, f"{where}: cannot look for its database"):

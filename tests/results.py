@@ -41,7 +41,7 @@ def tables(evaluation: Evaluation, names: tuple[str, ...] = TABLES) -> dict[str,
     """The tables of an evaluation without its run id, made in one pass, rows in the order of their keys."""
     keys = [*evaluation.states.keys.names, "level", *LAST_KEYS]
     if len(names) > 1:
-        evaluation.share()
+        evaluation.share(names)
     try:
         found = {name: getattr(evaluation, name)().drop("run_id").toArrow() for name in names}
     finally:

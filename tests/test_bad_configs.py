@@ -126,6 +126,9 @@ def cases() -> list[tuple[str, dict[str, Any]]]:
 
 def test_the_config_that_is_changed_is_good() -> None:
     assert config.parse(GOOD).columns.label == "y"
+    braces = r"name RLIKE '^\p{L}{2}' AND day = '{run_date}'"
+    globbed = changed({"predictions.filter": braces, "predictions.path": "days/{train,test}/{one}"})
+    assert config.parse(globbed).predictions.filter == braces
 
 
 def test_hundreds_of_bad_configs(

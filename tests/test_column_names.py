@@ -187,6 +187,7 @@ def test_as_scores(spark: SparkSession) -> None:
     assert aucs(ev.metrics(), "model") == sorted(expected, key=str)
 
 
+@pytest.mark.slow
 def test_as_labels(spark: SparkSession) -> None:
     """What is evaluated of a label are the rows that it calls positive: those of the first names, and of the others."""
     wide = frame(spark, {name: "`label y`" if number % 2 else "1 - `label y`" for number, name in enumerate(HORRORS)})

@@ -116,6 +116,10 @@ BAD = [
     (changed("evaluate", metrics=["auc"]), ["evaluate.metrics: 'auc' is no metric of this evaluation", "'roc_auc'"]),
     (changed("predictions", reader="fast"), ["predictions.reader", "found 'fast'"]),
     (changed("output", format="orc"), ["output.format", "'parquet', 'delta' or 'iceberg'", "found 'orc'"]),
+    (
+        changed("columns", score=None, scores={"str": 5}),
+        ["columns.scores.str: Input should be a valid string, found 5"],
+    ),
     (changed("output", path=None), ["output: give path (a folder), or table_prefix"]),
     (changed("output", format="iceberg"), ["output: format iceberg needs table_prefix"]),
     (changed("predictions", table="db.t"), ["predictions: give either path or table"]),

@@ -254,3 +254,5 @@ def test_periods_that_are_none(command: str, capsys: pytest.CaptureFixture[str],
     assert "ends on 2026-11-01, before it begins" in capsys.readouterr().err
     assert cli.main([*words, "0001-01-01", "--to", "9999-12-31"]) == cli.BAD_INPUT
     assert "0001-01-01 to 9999-12-31 is of more than 36500 days" in capsys.readouterr().err
+    if command == "evaluate":
+        assert cli.main([*words, "2026-11-02", "--to", "2026-11-01", "--dry-run"]) == cli.BAD_INPUT

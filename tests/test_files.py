@@ -63,6 +63,21 @@ def test_what_files_promise(place: tuple[Files, str]) -> None:
             check_folder(files, f"{root}/{below}")
 
 
+class Namenode(LocalFiles):
+    """Files of HDFS: there is no path that is just a server."""
+
+    def exists(self, path: str) -> bool:
+        assert path.startswith("hdfs://host:8020/"), path
+        return False
+
+    is_file = exists
+
+
+def test_a_folder_that_is_not_there_yet_is_looked_for_below_the_root() -> None:
+    check_folder(Namenode(), "hdfs://host:8020/results/of/models")
+    check_folder(Namenode(), "hdfs://host:8020/results")
+
+
 def test_files_of_a_path(spark: SparkSession, tmp_path: Path) -> None:
     found = files_of(spark, str(tmp_path))
     if found is None:

@@ -136,7 +136,9 @@ def test_offsets_travel_as_the_sizing_says(spark: SparkSession) -> None:
     assert columns[OFFSETS_AS_ROWS] & {"offsets", "score_below"} == {"score_below"}
 
 
-@pytest.mark.parametrize("weighted", [False, True], ids=["unweighted", "weighted"])
+@pytest.mark.parametrize(
+    "weighted", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["unweighted", "weighted"]
+)
 def test_saved_parts_add_up(spark: SparkSession, tmp_path: Path, weighted: bool) -> None:
     for part, sizing in enumerate((WHOLE, THREE, replace(MANY, ranges=20))):
         rows = frame(spark).where(F.col("part") == part).repartition(1)
@@ -161,7 +163,13 @@ def test_saved_parts_add_up(spark: SparkSession, tmp_path: Path, weighted: bool)
     ("weighted", "sizing", "settings"),
     [
         pytest.param(False, SCATTERED, HOSTILE, id="unweighted"),
-        pytest.param(True, replace(SCATTERED, broadcast_offsets=1), PLAIN, id="weighted, offsets as rows"),
+        pytest.param(
+            True,
+            replace(SCATTERED, broadcast_offsets=1),
+            PLAIN,
+            id="weighted, offsets as rows",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_groups_that_ranges_would_scatter(

@@ -13,10 +13,12 @@ import pytest
 from plans import exchanges, plan_of
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import StringType
 from test_direct import COLUMNS, rows
 
 import sparkmetrics as sm
 from sparkmetrics import ranges
+from sparkmetrics.columns import Keys
 from sparkmetrics.parquet_files import ParquetPath
 from sparkmetrics.score_counts import CellCounts, ScoreCounts
 from sparkmetrics.states import read_states
@@ -90,13 +92,12 @@ def cells_of(counts: ScoreCounts) -> CellCounts:
     return counts.cells
 
 
-def check_large(cells: CellCounts) -> None:
-    """Every large cell, and no other, lies in the ranges that were planned for it: hashes of sample and rows agree."""
-    expected = sorted(len(cuts) + 1 for cuts in cells.merged.plan.cuts.values())
-    assert 0 < len(expected) < 10
-    split = cells.merged.frame.where("split").groupBy("b0", "s0").agg(F.countDistinct("range").alias("ranges"))
-    assert sorted(row["ranges"] for row in split.collect()) == expected
-    cells.unpersist()
+def check_cut(counts: ScoreCounts) -> int:
+    """Every tuple that was placed, and no other, lies in the ranges that were planned for it: hashes agree."""
+    expected = sorted(len(cuts) + 1 for cuts in counts.merged.plan.cuts.values() if len(cuts))
+    split = counts.merged.frame.where("split").groupBy(*counts.keys.by_columns)
+    assert sorted(row["ranges"] for row in split.agg(F.countDistinct("range").alias("ranges")).collect()) == expected
+    return len(expected)
 
 
 def test_large_groups_are_cut_however_rows_are_read(spark: SparkSession, tmp_path: Path) -> None:
@@ -104,9 +105,29 @@ def test_large_groups_are_cut_however_rows_are_read(spark: SparkSession, tmp_pat
     frame = spark.read.parquet(str(tmp_path))
     for reader in ("arrow", "spark"):
         arguments: dict[str, Any] = {**COLUMNS, "files": ParquetPath(frame, None), "reader": reader}
-        found = read_states(frame, **arguments, sizing=SCATTERED).scores
+        found, again = (read_states(frame, **arguments, sizing=SCATTERED).scores for _ in range(2))
         assert found is not None
-        check_large(cells_of(found))
+        assert again is not None
+        assert 0 < check_cut(cells_of(found)) < 10
+        assert check_cut(cells_of(found).pooled(())) > 0  # made of cells, by the plan of whole tuples
+        assert check_cut(again) > 0
+        assert check_cut(cells_of(again)) == check_cut(cells_of(found))  # made of what is merged already
+        found.unpersist()
+        again.unpersist()
+
+
+def test_cells_of_every_day_are_drawn_independently(spark: SparkSession) -> None:
+    """A cell of 10 scores is drawn on one day in ten: of 30 days nearly all cells are seen."""
+    days = spark.range(30 * 300).select(
+        F.format_string("s%d", F.col("id") % 300).alias("s0"),
+        F.lit(0).alias("range"),
+        F.transform(F.sequence(F.lit(0), F.lit(9)), lambda i: F.col("id") + i / 10.0).alias("score"),
+    )
+    keys = Keys((), ("segment",), (StringType(),))
+    (row,) = ranges.sampled_counts(days, keys, sm.Sizing(sample_every=100)).collect()
+    assert row["used"] == 90_000
+    assert 250 < row["groups"] <= 300
+    assert len(row["samples"]) == pytest.approx(900, rel=0.2)
 
 
 def many_groups(spark: SparkSession) -> DataFrame:

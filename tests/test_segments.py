@@ -277,7 +277,10 @@ def test_titanic(titanic: sm.ScoreCounts) -> None:
 # --- crossed segments, and partitions
 
 
-@pytest.mark.parametrize("as_rows", [False, True], ids=["offsets by broadcast", "offsets as rows"])
+@pytest.mark.parametrize(
+    "as_rows",
+    [pytest.param(False, id="offsets by broadcast", marks=pytest.mark.slow), pytest.param(True, id="offsets as rows")],
+)
 @pytest.mark.parametrize("weighted", [False, True], ids=["unweighted", "weighted"])
 def test_pooling_of_crossed_segments(spark: SparkSession, weighted: bool, as_rows: bool) -> None:
     """One tuple is crowded and the other is not, at some levels and not at others; keys are dates, integers, nulls."""
@@ -325,6 +328,7 @@ def test_pooling_of_crossed_segments(spark: SparkSession, weighted: bool, as_row
     }
 
 
+@pytest.mark.slow
 def test_partitions_do_not_change_a_bit(spark: SparkSession) -> None:
     rows = [row for row in examples() if row.case < 40]
     wanted = (*SEGMENT_TABLES, "segment_disparity")

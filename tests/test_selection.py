@@ -44,6 +44,7 @@ def test_a_metric_may_be_alone(frame: DataFrame) -> None:
     assert {row["metric"] for row in found.segment_disparity().collect()} == {"brier"}
 
 
+@pytest.mark.slow
 def test_tables_that_do_not_share_the_pass_are_right_too(frame: DataFrame) -> None:
     names = ("metrics", "confusion", "curves", "gains", "segment_gap")
     expected = tables(sm.evaluate(frame, **ARGUMENTS), names)

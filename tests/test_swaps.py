@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from sparkmetrics import stores
-from sparkmetrics.errors import WriteError
+from sparkmetrics.errors import SparkMetricsWarning, WriteError
 from sparkmetrics.files import Files, LocalFiles
 from sparkmetrics.ledger import Record
 from sparkmetrics.stores import FolderStore
@@ -170,6 +170,16 @@ def test_a_damaged_journal_is_told_and_nothing_is_moved(tmp_path: Path, content:
     with pytest.raises(WriteError, match=r"journal.json' is no journal of a run.* Remove its folder"):
         run(tmp_path, "three", NEW)
     assert day(tmp_path) == OLD
+
+
+def test_a_damaged_journal_of_another_day_is_a_warning(tmp_path: Path) -> None:
+    journal = tmp_path / stores.STAGING / f"{OTHER}.two" / stores.JOURNAL
+    put(journal.parent / "metrics", "new")
+    journal.write_text("{")
+    with pytest.warns(SparkMetricsWarning, match=r"of 2026-11-30 stays as it is.* is no journal"):
+        run(tmp_path, "one", OLD)
+    assert day(tmp_path) == OLD
+    assert (journal.parent / "metrics").exists()
 
 
 def test_what_a_live_run_stages_is_left_alone(tmp_path: Path) -> None:
