@@ -18,6 +18,9 @@ from results import assert_same_bits, tables
 import sparkmetrics as sm
 
 WANTED = ("metrics", "confusion", "curves", "segment_auc")
+POINTS = ("curves",)
+"""Of every distinct score they have the weights above it, in every group: all that was read."""
+
 COLUMNS: dict[str, Any] = {"by": ["model"], "segments": ["seg"], "label": "y", "score": "p"}
 
 
@@ -49,13 +52,14 @@ def with_column(table: pa.Table, name: str, values: Any) -> pa.Table:
     return table.set_column(table.column_names.index(name), name, values)
 
 
-def both(spark: SparkSession, path: Path, **changes: Any) -> tuple[sm.Evaluation, sm.Evaluation]:
+def both(
+    spark: SparkSession, path: Path, wanted: tuple[str, ...] = POINTS, **changes: Any
+) -> tuple[sm.Evaluation, sm.Evaluation]:
     """The evaluations of both readers, after their tables were compared."""
-    arguments = {**COLUMNS, **changes}
+    arguments = {**COLUMNS, "curve_points": None, **changes}
     direct, through_spark = (
         sm.evaluate_path(spark, str(path), reader=reader, **arguments) for reader in ("arrow", "spark")
     )
-    wanted = WANTED if arguments["segments"] else WANTED[:-1]
     assert_same_bits(tables(direct, wanted), tables(through_spark, wanted))
     assert direct.states.row_counts == through_spark.states.row_counts
     return direct, through_spark
@@ -73,7 +77,7 @@ def test_a_folder_of_awkward_files(spark: SparkSession, tmp_path: Path) -> None:
     pq.write_metadata(table.schema, tmp_path / "_metadata")
     (tmp_path / "_hidden.parquet").write_text("not a Parquet file")
     (tmp_path / ".hidden.parquet").write_text("neither")
-    direct, _ = both(spark, tmp_path)
+    direct, _ = both(spark, tmp_path, WANTED)
     assert direct.states.row_counts is not None
     assert direct.states.row_counts.read == 3_000
 
@@ -150,7 +154,7 @@ def test_odd_names(spark: SparkSession, tmp_path: Path) -> None:
 
 def test_weights_agree(spark: SparkSession, tmp_path: Path) -> None:
     write(tmp_path, "a.parquet", rows(500), row_group_size=100)
-    both(spark, tmp_path, weight="w")  # halves add up exactly
+    both(spark, tmp_path, WANTED, weight="w")  # halves add up exactly
 
 
 def test_bad_rows_are_counted_alike(spark: SparkSession, tmp_path: Path) -> None:
