@@ -289,7 +289,10 @@ def open_store(spark: SparkSession, output: OutputSection, day: date, run_id: st
         Catalog(spark, output.table_prefix).check()
         return CatalogStore(spark, output.table_prefix, output.path, day, run_id)
     path = str(output.path)
-    found = files_of(spark, path)
+    try:
+        found = files_of(spark, path)
+    except ConfigError as error:
+        raise ConfigError(f"output.path {error}") from error
     if found is not None:
         check_folder(*found)
         return FolderStore(spark, *found, day, run_id)

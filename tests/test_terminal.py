@@ -98,7 +98,7 @@ def test_places_where_no_results_can_be(
         bad += [
             ({"path": str(tmp_path / "file")}, f"output.path '{tmp_path}/file': '{tmp_path}/file' is a file"),
             ({"path": str(tmp_path / "file/x")}, f"output.path '{tmp_path}/file/x': '{tmp_path}/file' is a file"),
-            ({"path": "s3a://bucket/x"}, "'s3a://bucket/x': this session has no such file system"),
+            ({"path": "s3a://bucket/x"}, "output.path 's3a://bucket/x': this session has no such file system"),
         ]
     for output, said in bad:
         write_config(tmp_path, predictions=predictions, output=output)
