@@ -60,6 +60,9 @@ def merge(
     read : what makes clean predictions of the source's rows in workers, where these are not predictions themselves.
     packed : whether the merged scores are packed, or lists.
     """
+    if not of_predictions:
+        # Saved days lie in many small files: a task of several of them costs less, and brings their ties together.
+        source = source.coalesce(plan.partitions)
     if not plan.of_workers:
         source = source.withColumn("tuple", ranges.tuple_hash(keys))
     by, segments = keys.by_columns, keys.segment_columns
