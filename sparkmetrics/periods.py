@@ -11,7 +11,7 @@ from datetime import date, datetime, timedelta, timezone
 
 from sparkmetrics import job, schemas, session, sources
 from sparkmetrics.config import MOST_DAYS, Config, OutputSection
-from sparkmetrics.errors import ConfigError, DataError, NotThereError, SchemaError, SparkMetricsError, first_line
+from sparkmetrics.errors import ConfigError, DataError, SchemaError, SparkMetricsError, first_line
 from sparkmetrics.files import is_inside, normal
 from sparkmetrics.inspection import RowCounts
 from sparkmetrics.job import Outcome
@@ -248,14 +248,8 @@ def _saved_days(where: Place, period: Period, allow_missing: bool) -> tuple[list
 
 def _not_there(where: Place, done: Mapping[date, Record], saved: Mapping[date, Sequence[str]]) -> set[date]:
     """The days whose saved counts have been removed."""
-    gone = set()
-    for day, tables in saved.items():
-        try:
-            for table in tables:
-                where.read(table, day, done[day].run_id)
-        except NotThereError:
-            gone.add(day)
-    return gone
+    having = {table: [done[day] for day in saved if table in saved[day]] for table in schemas.STATE_TABLES}
+    return {day for table, runs in having.items() if runs for day in where.gone(table, runs)}
 
 
 def _dropped(runs: Sequence[Record]) -> dict[str, int]:

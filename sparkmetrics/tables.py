@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import time
 from collections.abc import Callable, Sequence
@@ -25,6 +26,7 @@ from sparkmetrics.errors import (
     told,
 )
 from sparkmetrics.ledger import RUNS, Record, last_done
+from sparkmetrics.origins import with_notes_of_text
 from sparkmetrics.parquet_files import read_parquet
 
 TABLES = (*schemas.RESULT_TABLES, *schemas.JOB_TABLES, *schemas.STATE_TABLES)
@@ -38,6 +40,8 @@ FORMATS = ("parquet", *LAKES)
 PREFIX = re.compile(r"([^.]+\.)*[\w-]*")
 """What names of catalog tables may begin with."""
 
+NOTE = schemas.STATE_NOTE
+
 TRIES, FIRST_PAUSE = 6, 0.25
 """Times that a reader looks for a whole day, and seconds before the second look; each later pause is twice as long."""
 
@@ -50,6 +54,9 @@ class Place(Protocol):
 
     def read(self, table: str, day: date, run_id: str) -> DataFrame:
         """A table of a day as a run wrote it, or as it is now. Raises DataError where there is none."""
+
+    def gone(self, table: str, runs: Sequence[Record]) -> set[date]:
+        """The days of these runs, which wrote the table, that it does not have any more."""
 
 
 def day_path(root: str, table: str, run_date: date) -> str:
@@ -74,6 +81,10 @@ class Folder:
     def read(self, table: str, day: date, run_id: str) -> DataFrame:
         """The day's folder, whoever wrote it."""
         return read_parquet(self.spark, day_path(self.root, table, day))
+
+    def gone(self, table: str, runs: Sequence[Record]) -> set[date]:
+        """The days whose folders have been removed."""
+        return _without_files(self, table, runs)
 
 
 @dataclass(frozen=True)
@@ -126,6 +137,20 @@ class Catalog:
             raise NotThereError(f"There is no table {self.prefix}{table}.")
         return read_parquet(self.spark, run_path(location, day, run_id))
 
+    def gone(self, table: str, runs: Sequence[Record]) -> set[date]:
+        """The days whose folders have been removed."""
+        return _without_files(self, table, runs)
+
+
+def _without_files(where: Place, table: str, runs: Sequence[Record]) -> set[date]:
+    gone = set()
+    for run in runs:
+        try:
+            where.read(table, run.run_date, run.run_id)
+        except NotThereError:
+            gone.add(run.run_date)
+    return gone
+
 
 def run_path(location: str, day: date, run_id: str) -> str:
     """The folder of one run of one day below the folder of a catalog table."""
@@ -144,11 +169,24 @@ class Lake:
     def __str__(self) -> str:
         return f"{self.prefix}*" if self.root is None else self.root
 
-    def frame(self, table: str) -> DataFrame | None:
-        """A whole table; None where there is none. Raises DataError where that cannot be told."""
+    def frame(self, table: str, fresh: bool = False) -> DataFrame | None:
+        """A whole table; None where there is none.
+
+        Parameters
+        ----------
+        table : its name.
+        fresh : as it is now. A session keeps an Iceberg table as it first saw it, or as it wrote it itself.
+
+        Raises
+        ------
+        DataError : it cannot be told whether there is one.
+        """
         try:
             if self.prefix is not None:
                 name = Catalog(self.spark, self.prefix).name(table)
+                if fresh and self.format == "iceberg":
+                    with contextlib.suppress(*SPARK_ERRORS):  # there may be no such table
+                        self.spark.sql(f"REFRESH TABLE {name}")
                 return self.spark.read.table(name) if self.spark.catalog.tableExists(name) else None
             frame = self.spark.read.format(self.format).load(f"{str(self.root).rstrip('/')}/{table}")
             _ = frame.schema
@@ -160,15 +198,25 @@ class Lake:
 
     def runs(self, first: date, last: date) -> DataFrame | None:
         """The ledger's rows of some days."""
-        frame = self.frame(RUNS)
+        frame = self.frame(RUNS, fresh=True)
         return None if frame is None else frame.where(F.col("run_date").between(first, last))
 
     def read(self, table: str, day: date, run_id: str) -> DataFrame:
-        """The rows of that day."""
-        frame = self.frame(table)
+        """The rows of that day; those of a saved state with their note as a column."""
+        frame = self.frame(table, fresh=True)
         if frame is None:
             raise NotThereError(f"There is no table {table!r} in {self}.")
         return frame.where(F.col("run_date") == F.lit(day)).drop("run_date")
+
+    def gone(self, table: str, runs: Sequence[Record]) -> set[date]:
+        """The days whose rows have been deleted: one action."""
+        having = {run.run_date for run in runs if run.tables[table]}
+        frame = self.frame(table, fresh=True)
+        if frame is None or not having:
+            return having
+        days = frame.where(F.col("run_date").between(min(having), max(having))).select("run_date").distinct()
+        with told(DataError, f"Cannot read the days of the table {table!r} in {self}"):
+            return having - {row["run_date"] for row in days.collect()}
 
 
 def ledger_files(spark: SparkSession, location: str, first: date, last: date) -> DataFrame | None:
@@ -224,7 +272,7 @@ def read_results(
     It reads `runs` first, then the table, and compares run and number of rows. Where they differ another run is just
     being put in place, and it looks again. On a classic session the DataFrame is of the files that were compared: once
     another run has replaced the day, using it is an error, and never a mix. A client of Spark Connect plans anew at
-    each use; there it holds rows of that one run or none.
+    each use; there, and of Delta and Iceberg tables, it holds rows of that one run or none.
 
     Parameters
     ----------
@@ -309,10 +357,19 @@ def as_written(where: Place, table: str, runs: Sequence[Record]) -> dict[date, D
     DataError : it holds other rows.
     """
     frames = {run.run_date: where.read(table, run.run_date, run.run_id) for run in runs}
-    sides = [frames[run.run_date].select("run_id", F.lit(run.run_id).alias("expected")) for run in runs]
+    sides = [
+        frame.select(
+            "run_id",
+            F.lit(run.run_id).alias("expected"),
+            (F.col(NOTE) if NOTE in frame.columns else F.lit(None).cast("string")).alias(NOTE),
+        )
+        for run, frame in ((run, frames[run.run_date]) for run in runs)
+    ]
     counted = reduce(DataFrame.unionAll, sides).groupBy("expected")
-    of_run = F.sum((F.col("run_id") == F.col("expected")).cast("long")).alias("of_run")
-    found = {row["expected"]: row for row in counted.agg(F.count("*").alias("all"), of_run).collect()}
+    is_of_run = F.col("run_id") == F.col("expected")
+    of_run = F.sum(is_of_run.cast("long")).alias("of_run")
+    notes = F.max(F.when(is_of_run, F.col(NOTE))).alias("note")
+    found = {row["expected"]: row for row in counted.agg(F.count("*").alias("all"), of_run, notes).collect()}
     for run in runs:
         rows, row = run.tables[table], found.get(run.run_id)
         seen, of_it = (row["all"], row["of_run"] or 0) if row is not None else (0, 0)
@@ -321,4 +378,12 @@ def as_written(where: Place, table: str, runs: Sequence[Record]) -> dict[date, D
                 f"{run.run_date} is not what its last finished run {run.run_id} wrote ({rows} rows): it holds {seen} "
                 f"rows, {of_it} of them of that run. Another run was stopped, or is at work. Run the day again."
             )
-    return {run.run_date: frames[run.run_date].where(F.col("run_id") == run.run_id) for run in runs}
+    whole = {run.run_date: frames[run.run_date].where(F.col("run_id") == run.run_id) for run in runs}
+    return {
+        run.run_date: with_notes_of_text(
+            whole[run.run_date], found[run.run_id]["note"] if run.run_id in found else None
+        )
+        if NOTE in whole[run.run_date].columns
+        else whole[run.run_date]
+        for run in runs
+    }
