@@ -24,6 +24,7 @@ from sparkmetrics.evaluation import Evaluation
 from sparkmetrics.files import check_folder, files_of
 from sparkmetrics.gates import Gate, check_values
 from sparkmetrics.lake_stores import LakeStore
+from sparkmetrics.lakes import LAKES, Lake, check_installed
 from sparkmetrics.ledger import Record
 from sparkmetrics.locks import LockedError
 from sparkmetrics.options import Options
@@ -33,7 +34,7 @@ from sparkmetrics.saved_states import loaded, saved
 from sparkmetrics.score_counts import ScoreCounts
 from sparkmetrics.states import States, clean_predictions, read_states
 from sparkmetrics.stores import FolderStore, PlainStore, Store
-from sparkmetrics.tables import LAKES, Catalog, Lake, check_installed, whole_day
+from sparkmetrics.tables import Catalog, whole_day
 from sparkmetrics.verdicts import gate_table, outcome
 
 log = logging.getLogger("sparkmetrics")

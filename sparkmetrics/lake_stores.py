@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from datetime import date
-from functools import reduce
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -12,14 +11,15 @@ from pyspark.sql.types import ByteType, IntegerType, ShortType, StructField, Str
 
 from sparkmetrics import schemas
 from sparkmetrics.catalog_stores import check_columns, sql_date
-from sparkmetrics.columns import quote
+from sparkmetrics.columns import quote, table_name
 from sparkmetrics.errors import WriteError, told
+from sparkmetrics.lakes import Lake
 from sparkmetrics.ledger import RUNS, Record
 from sparkmetrics.locks import LockedError
 from sparkmetrics.origins import notes_as_text, with_notes_of_text
 from sparkmetrics.score_counts import ROW_GROUP_BYTES
 from sparkmetrics.stores import in_files
-from sparkmetrics.tables import TABLES, Catalog, Lake
+from sparkmetrics.tables import TABLES
 
 
 class LakeStore:
@@ -94,15 +94,10 @@ class LakeStore:
         """Nothing is left."""
 
     def _check_alone(self, tables: Collection[str]) -> None:
-        """Raises LockedError where another run has replaced what this one wrote: a commit leaves rows of one run."""
+        """Raises LockedError where another run has replaced what this one wrote."""
         having = [table for table in tables if self.tables[table]]
-        if not having:
-            return
-        firsts = [
-            self._of_day(table, fresh=True).select(F.lit(table).alias("table"), "run_id").limit(1) for table in having
-        ]
         with told(WriteError, f"Could not read what was written to {self.place}"):
-            found = {row["table"]: row["run_id"] for row in reduce(DataFrame.unionAll, firsts).collect()}
+            found = self.place.run_ids(having, self._day, fresh=True)
         for table in having:
             if found.get(table) != self._run_id:
                 other = f"run {found[table]}" if table in found else "another run"
@@ -111,9 +106,9 @@ class LakeStore:
                     f"{self.place}, which this run had written. Run again when it is done."
                 )
 
-    def _of_day(self, table: str, fresh: bool = False) -> DataFrame:
+    def _of_day(self, table: str) -> DataFrame:
         """The rows of the day."""
-        frame = self.place.frame(table, fresh)
+        frame = self.place.frame(table)
         if frame is None:
             raise WriteError(f"The table {table!r} of {self.place} was dropped while the run was at work.")
         return frame.where(F.col("run_date") == F.lit(self._day)).drop("run_date")
@@ -160,4 +155,4 @@ class LakeStore:
         return f"{str(self.place.root).rstrip('/')}/{table}"
 
     def _name(self, table: str) -> str:
-        return Catalog(self._spark, str(self.place.prefix)).name(table)
+        return table_name(f"{self.place.prefix}{table}")

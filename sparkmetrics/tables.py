@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 import time
 from collections.abc import Callable, Sequence
@@ -15,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from sparkmetrics import schemas
-from sparkmetrics.columns import listed, quote
+from sparkmetrics.columns import listed, quote, table_name
 from sparkmetrics.errors import (
     SPARK_ERRORS,
     ConfigError,
@@ -25,15 +24,13 @@ from sparkmetrics.errors import (
     is_not_there,
     told,
 )
+from sparkmetrics.lakes import LAKES, Lake, check_installed
 from sparkmetrics.ledger import RUNS, Record, last_done
 from sparkmetrics.origins import with_notes_of_text
 from sparkmetrics.parquet_files import read_parquet
 
 TABLES = (*schemas.RESULT_TABLES, *schemas.JOB_TABLES, *schemas.STATE_TABLES)
 """The tables of a day, beside the ledger."""
-
-LAKES = ("delta", "iceberg")
-"""Formats whose tables replace a day by themselves."""
 
 FORMATS = ("parquet", *LAKES)
 
@@ -99,7 +96,7 @@ class Catalog:
 
     def name(self, table: str) -> str:
         """The quoted name of a table."""
-        return ".".join(map(quote, f"{self.prefix}{table}".split(".")))
+        return table_name(f"{self.prefix}{table}")
 
     def check(self) -> None:
         """Raises ConfigError for a prefix that names cannot begin with, or of a database that is not there."""
@@ -157,68 +154,6 @@ def run_path(location: str, day: date, run_id: str) -> str:
     return f"{location.rstrip('/')}/run_date={day.isoformat()}/run_id={run_id}"
 
 
-@dataclass(frozen=True)
-class Lake:
-    """Delta or Iceberg tables, by path or by name, with `run_date` as a column that they are partitioned by."""
-
-    spark: SparkSession
-    format: str
-    root: str | None
-    prefix: str | None
-
-    def __str__(self) -> str:
-        return f"{self.prefix}*" if self.root is None else self.root
-
-    def frame(self, table: str, fresh: bool = False) -> DataFrame | None:
-        """A whole table; None where there is none.
-
-        Parameters
-        ----------
-        table : its name.
-        fresh : as it is now. A session keeps an Iceberg table as it first saw it, or as it wrote it itself.
-
-        Raises
-        ------
-        DataError : it cannot be told whether there is one.
-        """
-        try:
-            if self.prefix is not None:
-                name = Catalog(self.spark, self.prefix).name(table)
-                if fresh and self.format == "iceberg":
-                    with contextlib.suppress(*SPARK_ERRORS):  # there may be no such table
-                        self.spark.sql(f"REFRESH TABLE {name}")
-                return self.spark.read.table(name) if self.spark.catalog.tableExists(name) else None
-            frame = self.spark.read.format(self.format).load(f"{str(self.root).rstrip('/')}/{table}")
-            _ = frame.schema
-        except SPARK_ERRORS as error:
-            if is_not_there(error):
-                return None
-            raise DataError(f"Cannot look for the table {table!r} in {self}: {first_line(error)}") from error
-        return frame
-
-    def runs(self, first: date, last: date) -> DataFrame | None:
-        """The ledger's rows of some days."""
-        frame = self.frame(RUNS, fresh=True)
-        return None if frame is None else frame.where(F.col("run_date").between(first, last))
-
-    def read(self, table: str, day: date, run_id: str) -> DataFrame:
-        """The rows of that day; those of a saved state with their note as a column."""
-        frame = self.frame(table, fresh=True)
-        if frame is None:
-            raise NotThereError(f"There is no table {table!r} in {self}.")
-        return frame.where(F.col("run_date") == F.lit(day)).drop("run_date")
-
-    def gone(self, table: str, runs: Sequence[Record]) -> set[date]:
-        """The days whose rows have been deleted: one action."""
-        having = {run.run_date for run in runs if run.tables[table]}
-        frame = self.frame(table, fresh=True)
-        if frame is None or not having:
-            return having
-        days = frame.where(F.col("run_date").between(min(having), max(having))).select("run_date").distinct()
-        with told(DataError, f"Cannot read the days of the table {table!r} in {self}"):
-            return having - {row["run_date"] for row in days.collect()}
-
-
 def ledger_files(spark: SparkSession, location: str, first: date, last: date) -> DataFrame | None:
     """The rows of a ledger of Parquet files; those of earlier versions lack some columns.
 
@@ -232,18 +167,6 @@ def ledger_files(spark: SparkSession, location: str, first: date, last: date) ->
             return None
         raise DataError(f"Cannot read {location!r}: {first_line(error)}") from error
     return found.where(F.col("run_date").between(first, last))
-
-
-def check_installed(spark: SparkSession, format: str) -> None:
-    """Raises ConfigError where the session does not have the data source of a format."""
-    try:
-        _ = spark.read.format(format).load("/nowhere").schema
-    except SPARK_ERRORS as error:
-        if any(word in str(error) for word in ("DATA_SOURCE_NOT_FOUND", "ClassNotFoundException")):
-            raise ConfigError(
-                f"output.format {format!r} is not installed in this Spark session: start it with the package of "
-                f"{format} (spark-submit --packages, or spark.jars), or set output.format to parquet."
-            ) from error
 
 
 def place(spark: SparkSession, path: str | None, table_prefix: str | None, format: str) -> Place:
