@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import signal
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from children import run, run_to_end
+from children import environ, run, run_to_end
 from environments import Environment
 
 import jobs
@@ -251,3 +252,51 @@ def test_it_is_shown_and_small_tables_are_one_file_a_day(facts: dict[str, Any]) 
     said = done(facts["shown"])
     assert len([line for line in said.splitlines() if " roc_auc " in line]) == 2
     assert sorted(facts["data files"]) == list(DAYS)
+
+
+@pytest.fixture(scope="module")
+def delta(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What `programs/delta.py` found."""
+    try:
+        sail = environments.environment("sail", Path(sys.executable), SAIL, wheel)
+    except pytest.fail.Exception as error:
+        pytest.skip(f"no pysail to be had: {error}")
+    folder = tmp_path_factory.mktemp("delta")
+    out = run([sail.python, PROGRAMS / "delta.py", folder / "days"], environ(), folder / "process", 300)
+    assert list((folder / "days").glob("metrics/_delta_log/*.json"))
+    found: dict[str, Any] = json.loads(out.splitlines()[-1])
+    return found
+
+
+def test_delta_replaces_a_day(delta: dict[str, Any]) -> None:
+    """Rows that vanished are gone, other days stay, a table that is not written any more has no rows of the day."""
+    old, _, last = delta["ids"]
+    before = [[DAYS[1], name, old] for name in ("None", "a", "b")]
+    assert delta["tables"] == {
+        "metrics": [*before, [DAYS[2], "c", last]],
+        "gates": [[DAYS[1], "c", old]],
+        "class_cells": [*before[1:], [DAYS[2], "a", last], [DAYS[2], "b", last]],
+    }
+    assert delta["whole"] == [["None", "a", "b"], ["c"]]
+    assert delta["last"] == [old, last]
+
+
+def test_delta_keeps_the_notes_of_each_day(delta: dict[str, Any]) -> None:
+    assert [notes["count"]["weighted"] for notes in delta["notes"]] == [True, False]
+    assert all(notes["count"]["segments"] == ["name"] for notes in delta["notes"])
+
+
+def test_delta_refuses_other_columns_and_mixes(delta: dict[str, Any]) -> None:
+    wider, same = delta["columns"]
+    assert "The table metrics has other columns than this run would write: 'device' is new" in wider
+    assert same == "no error"
+    assert "0 of them of that run" in delta["stopped"]
+    locked, metrics = delta["two"]
+    assert locked.startswith("LockedError: Another run of 2026-11-29 is at work")
+    assert metrics == ["c"]
+
+
+def test_delta_adds_to_the_ledger_and_deletes_old_days(delta: dict[str, Any]) -> None:
+    assert sorted(delta["ledger"]) == sorted(delta["runs"])
+    assert delta["expired"] == [True, False]
+    assert delta["gone"] == [DAYS[1]]
