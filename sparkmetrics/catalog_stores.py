@@ -1,4 +1,4 @@
-"""Where a job writes, so that a day is replaced whole: tables of a catalog, and tables of Delta or Iceberg."""
+"""Where a job writes, so that a day is replaced whole: tables of a catalog over Parquet files."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Mapping
 from datetime import date
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 from pyspark.sql.types import DateType, StructField, StructType
 
 from sparkmetrics import schemas
@@ -16,7 +15,7 @@ from sparkmetrics.files import Files, files_of
 from sparkmetrics.ledger import RUNS, Record, last_done
 from sparkmetrics.locks import LEASE_SECONDS, DayLock, LockedError
 from sparkmetrics.stores import STAGING, append_record, day_of, folder_day, write_files
-from sparkmetrics.tables import TABLES, Catalog, Lake, run_path
+from sparkmetrics.tables import TABLES, Catalog, run_path
 
 RUN_DATE = StructField("run_date", DateType())
 
@@ -108,7 +107,7 @@ class CatalogStore:
     def note(self, record: Record) -> None:
         """Adds a row to the ledger."""
         folder = f"{self._made(RUNS, schemas.RUNS)}/run_date={self._day.isoformat()}"
-        self._alter(RUNS, f"ADD IF NOT EXISTS PARTITION (run_date = {_date(self._day)}) LOCATION {literal(folder)}")
+        self._alter(RUNS, f"ADD IF NOT EXISTS PARTITION (run_date = {sql_date(self._day)}) LOCATION {literal(folder)}")
         append_record(self._spark, folder, record)
 
     def expire(self, tables: Collection[str], before: date) -> None:
@@ -121,7 +120,7 @@ class CatalogStore:
                 found = self._spark.sql(f"SHOW PARTITIONS {self.place.name(table)}").collect()
             for day in (folder_day(row[0]) for row in found):
                 if day is not None and day < before:
-                    self._alter(table, f"DROP IF EXISTS PARTITION (run_date = {_date(day)})")
+                    self._alter(table, f"DROP IF EXISTS PARTITION (run_date = {sql_date(day)})")
                     self._remove(f"{location}/run_date={day.isoformat()}")
 
     def end(self) -> None:
@@ -155,7 +154,7 @@ class CatalogStore:
 
     def _point(self, tables: Collection[str], run_id: str, day: date) -> None:
         """Points a day's partitions of these tables at what a run wrote, and drops those of all others."""
-        partition = f"PARTITION (run_date = {_date(day)})"
+        partition = f"PARTITION (run_date = {sql_date(day)})"
         for table in TABLES:
             location = self.place.location(table)
             if location is None:
@@ -199,99 +198,12 @@ class CatalogStore:
             found[0].remove(found[1])
 
 
-class LakeStore:
-    """Tables of Delta or Iceberg, which replace the rows of a day in one step each.
-
-    A run that is killed between two tables leaves the day mixed, until it is run again; `read_results` does not take
-    such a day for whole. There is no lock: of two runs at once the format itself lets one replace a table.
-    """
-
-    how = "replaced by the format's own commit"
-
-    def __init__(self, spark: SparkSession, place: Lake, day: date) -> None:
-        self.place = place
-        self.tables: dict[str, int] = {}
-        self._spark, self._day = spark, day
-
-    def check(self, frames: Callable[[], Mapping[str, DataFrame]]) -> None:
-        """Raises SchemaError where a table has other columns than the run would write."""
-        there = {table: old for table in TABLES if (old := self.place.frame(table)) is not None}
-        for table, frame in (frames() if there else {}).items():
-            if table in there:
-                check_columns(table, there[table], frame.schema)
-
-    def begin(self) -> None:
-        """Nothing can be locked."""
-
-    def write(self, table: str, frame: DataFrame, small: bool = False) -> None:
-        """Replaces the rows of the day."""
-        dated = frame.withColumn("run_date", F.lit(self._day))
-        self._replace(table, dated.coalesce(1) if small else dated)
-        self.tables[table] = self.written(table).count()
-
-    def written(self, table: str) -> DataFrame:
-        """What this run wrote of a table."""
-        return self.place.read(table, self._day, "")
-
-    def commit(self, record: Record) -> None:
-        """Deletes the day from tables that this run did not write, then adds to the ledger."""
-        for table in TABLES:
-            if table not in self.tables and (frame := self.place.frame(table)) is not None:
-                self._replace(table, frame.limit(0))
-        self.note(record)
-
-    def note(self, record: Record) -> None:
-        """Adds a row to the ledger."""
-        row = record.frame(self._spark).withColumn("run_date", F.lit(self._day))
-        with told(WriteError, f"Could not write the table {RUNS!r} of {self.place}"):
-            writer = row.write.format(self.place.format).mode("append").partitionBy("run_date")
-            if self.place.prefix is None:
-                writer.save(self._path(RUNS))
-            else:
-                writer.saveAsTable(self._name(RUNS))
-
-    def expire(self, tables: Collection[str], before: date) -> None:
-        """Deletes earlier days of some tables."""
-        for table in tables:
-            if self.place.frame(table) is None:
-                continue
-            name = f"{self.place.format}.{quote(self._path(table))}" if self.place.prefix is None else self._name(table)
-            with told(WriteError, f"Could not delete from the table {table!r} of {self.place}"):
-                self._spark.sql(f"DELETE FROM {name} WHERE run_date < {_date(before)}")
-
-    def end(self) -> None:
-        """Nothing is left."""
-
-    def _replace(self, table: str, dated: DataFrame) -> None:
-        """Replaces the rows of the day, or makes the table."""
-        is_there = self.place.frame(table) is not None
-        with told(WriteError, f"Could not write the table {table!r} of {self.place}"):
-            if self.place.format == "iceberg":
-                writer = dated.writeTo(self._name(table)).using("iceberg")
-                if is_there:
-                    writer.overwrite(F.col("run_date") == F.lit(self._day))
-                else:
-                    writer.partitionedBy(F.col("run_date")).create()
-                return
-            # Without a condition an overwrite would take all days.
-            delta = dated.write.format("delta").mode("overwrite" if is_there else "error").partitionBy("run_date")
-            delta = delta.option("replaceWhere", f"run_date = {_date(self._day)}") if is_there else delta
-            if self.place.prefix is None:
-                delta.save(self._path(table))
-            else:
-                delta.saveAsTable(self._name(table))
-
-    def _path(self, table: str) -> str:
-        return f"{str(self.place.root).rstrip('/')}/{table}"
-
-    def _name(self, table: str) -> str:
-        return Catalog(self._spark, str(self.place.prefix)).name(table)
-
-
 def check_columns(table: str, frame: DataFrame, schema: StructType) -> None:
     """Raises SchemaError where a table of days has other columns than are to be written."""
-    there = {f.name: f.dataType.simpleString() for f in frame.schema if f.name != RUN_DATE.name}
-    wanted = {f.name: f.dataType.simpleString() for f in schema}
+    there, wanted = (
+        {f.name: f.dataType.simpleString() for f in columns if f.name != RUN_DATE.name}
+        for columns in (frame.schema, schema)
+    )
     if list(there.items()) == list(wanted.items()):
         return
     changes = [f"{name!r} is new" for name in wanted if name not in there]
@@ -313,5 +225,6 @@ def literal(text: str) -> str:
     return f"'{escaped}'"
 
 
-def _date(day: date) -> str:
+def sql_date(day: date) -> str:
+    """A day as SQL has it."""
     return f"DATE'{day.isoformat()}'"

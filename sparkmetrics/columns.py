@@ -26,6 +26,11 @@ def quote(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
+def table_name(name: str) -> str:
+    """The name of a catalog's table as Spark reads it: each part quoted."""
+    return ".".join(map(quote, name.split(".")))
+
+
 def listed(names: Iterable[object], most: int = 20) -> str:
     """Names for a message: quoted, at most `most` of them."""
     names = list(names)

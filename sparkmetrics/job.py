@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from sparkmetrics import __version__, schemas, session, sources
-from sparkmetrics.catalog_stores import CatalogStore, LakeStore
+from sparkmetrics.catalog_stores import CatalogStore
 from sparkmetrics.class_counts import class_counts_of
 from sparkmetrics.columns import Keys
 from sparkmetrics.config import Config, OutputSection, gates_of
@@ -23,6 +23,8 @@ from sparkmetrics.errors import SPARK_ERRORS, ConfigError, DataError, SparkMetri
 from sparkmetrics.evaluation import Evaluation
 from sparkmetrics.files import check_folder, files_of
 from sparkmetrics.gates import Gate, check_values
+from sparkmetrics.lake_stores import LakeStore
+from sparkmetrics.lakes import LAKES, Lake, check_installed
 from sparkmetrics.ledger import Record
 from sparkmetrics.locks import LockedError
 from sparkmetrics.options import Options
@@ -32,7 +34,7 @@ from sparkmetrics.saved_states import loaded, saved
 from sparkmetrics.score_counts import ScoreCounts
 from sparkmetrics.states import States, clean_predictions, read_states
 from sparkmetrics.stores import FolderStore, PlainStore, Store
-from sparkmetrics.tables import LAKES, Catalog, Lake, check_installed, whole_day
+from sparkmetrics.tables import Catalog, whole_day
 from sparkmetrics.verdicts import gate_table, outcome
 
 log = logging.getLogger("sparkmetrics")
@@ -284,7 +286,7 @@ def open_store(spark: SparkSession, output: OutputSection, day: date, run_id: st
         check_installed(spark, output.format)
         if output.table_prefix is not None:
             Catalog(spark, output.table_prefix).check()
-        return LakeStore(spark, Lake(spark, output.format, output.path, output.table_prefix), day)
+        return LakeStore(spark, Lake(spark, output.format, output.path, output.table_prefix), day, run_id)
     if output.table_prefix is not None:
         Catalog(spark, output.table_prefix).check()
         return CatalogStore(spark, output.table_prefix, output.path, day, run_id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import numbers
 from collections.abc import Mapping, Sequence
@@ -239,6 +240,24 @@ def with_note(frame: DataFrame, column: str, kept: Mapping[str, Any]) -> DataFra
     # A Connect session forgets the metadata of what withColumn names.
     return frame.select(
         *(F.col(quote(n)).alias(n, metadata=metadata) if n == column else F.col(quote(n)) for n in frame.columns)
+    )
+
+
+def notes_as_text(frame: DataFrame) -> str | None:
+    """The notes of a saved state's columns as JSON; None where it has none."""
+    notes = {field.name: field.metadata[NOTE] for field in frame.schema if NOTE in (field.metadata or {})}
+    return json.dumps(notes, sort_keys=True) if notes else None
+
+
+def with_notes_of_text(frame: DataFrame, text: str | None) -> DataFrame:
+    """The frame without its column STATE_NOTE, and with what `notes_as_text` gave as metadata again."""
+    notes = {} if text is None else json.loads(text)
+    return frame.select(
+        *(
+            F.col(quote(name)).alias(name, metadata={NOTE: notes[name]}) if name in notes else F.col(quote(name))
+            for name in frame.columns
+            if name != schemas.STATE_NOTE
+        )
     )
 
 

@@ -11,10 +11,11 @@ from datetime import date, datetime, timedelta, timezone
 
 from sparkmetrics import job, schemas, session, sources
 from sparkmetrics.config import MOST_DAYS, Config, OutputSection
-from sparkmetrics.errors import ConfigError, DataError, NotThereError, SchemaError, SparkMetricsError, first_line
+from sparkmetrics.errors import ConfigError, DataError, SchemaError, SparkMetricsError, first_line, told
 from sparkmetrics.files import is_inside, normal
 from sparkmetrics.inspection import RowCounts
 from sparkmetrics.job import Outcome
+from sparkmetrics.lakes import Lake
 from sparkmetrics.ledger import RUNS, Input, Record, last_done
 from sparkmetrics.progress import Progress
 from sparkmetrics.saved_states import added, loaded
@@ -104,7 +105,7 @@ def backfill(
     for day in period:
         began = time.monotonic()
         try:
-            why = _needed(config, day, done.get(day), mature_after) if only_missing else ""
+            why = _needed(config, where, day, done.get(day), mature_after) if only_missing else ""
             if why is None:
                 say(f"{day} skipped: done, and its input is what it was")
                 continue
@@ -126,7 +127,7 @@ def backfill(
     return Failures(unexpected, bad_input, gates)
 
 
-def _needed(config: Config, day: date, done: Record | None, mature_after: timedelta | None) -> str | None:
+def _needed(config: Config, where: Place, day: date, done: Record | None, mature_after: timedelta | None) -> str | None:
     """Why a day is to be run; None where it is not."""
     if done is None:
         return "it was missing"
@@ -134,6 +135,12 @@ def _needed(config: Config, day: date, done: Record | None, mature_after: timede
         mature = datetime(day.year, day.month, day.day, tzinfo=timezone.utc) + mature_after
         if done.started_at < mature:
             return "its labels were young"
+    if isinstance(where, Lake):
+        having = {table: done.run_id for table, rows in done.tables.items() if rows}
+        with told(DataError, f"Cannot read the results of {day}"):
+            found_runs = where.run_ids(having, day, fresh=True)
+        if found_runs != having:
+            return "another run was stopped"
     predictions, _ = sources.read_predictions(session.get_session(), config.on(day).predictions)
     found = sources.input_of(predictions)
     return None if (found.rows, found.newest) == (done.input_rows, done.input_newest) else "its input changed"
@@ -248,14 +255,8 @@ def _saved_days(where: Place, period: Period, allow_missing: bool) -> tuple[list
 
 def _not_there(where: Place, done: Mapping[date, Record], saved: Mapping[date, Sequence[str]]) -> set[date]:
     """The days whose saved counts have been removed."""
-    gone = set()
-    for day, tables in saved.items():
-        try:
-            for table in tables:
-                where.read(table, day, done[day].run_id)
-        except NotThereError:
-            gone.add(day)
-    return gone
+    having = {table: [done[day] for day in saved if table in saved[day]] for table in schemas.STATE_TABLES}
+    return {day for table, runs in having.items() if runs for day in where.gone(table, runs)}
 
 
 def _dropped(runs: Sequence[Record]) -> dict[str, int]:

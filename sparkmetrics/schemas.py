@@ -31,6 +31,10 @@ RESULT_TABLES = (
 )
 """What an evaluation returns."""
 
+STATE_NOTE = "state_note"
+"""The column of a saved state in a Delta or Iceberg table that keeps its notes. Elsewhere they are metadata of columns:
+Iceberg keeps none, and Delta that of the first day."""
+
 JOB_TABLES = ("gates",)
 """What a job adds."""
 
@@ -279,7 +283,7 @@ def reserved_names() -> set[str]:
     others = _fields(level=_TEXT, range=_TEXT, run_id=_TEXT)
     of_segments = (segment_auc(False), SEGMENT_SUMMARY, SEGMENT_GAP, SEGMENT_DISPARITY)
     tables = (METRICS, CONFUSION, CURVES, GAINS, CALIBRATION, CLASS_STATE, CLASS_RANKS, *of_segments, SCORES, others)
-    return {field.name for table in tables for field in table} | {"run_date"}
+    return {field.name for table in tables for field in table} | {"run_date", STATE_NOTE}
 
 
 def conform(frame: DataFrame, schema: StructType) -> DataFrame:

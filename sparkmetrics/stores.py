@@ -77,21 +77,24 @@ class Store(Protocol):
         """Removes what was not put in place, and unlocks the day."""
 
 
+def in_files(frame: DataFrame, table: str, small: bool) -> DataFrame:
+    """A table with small ones as one file: a saved state where `small` says so, others where Spark finds them small.
+
+    That Spark finds it out needs its adaptive execution.
+    """
+    if small:
+        return frame.coalesce(1)
+    return frame if table in schemas.STATE_TABLES else frame.hint("rebalance")
+
+
 def write_files(frame: DataFrame, path: str, table: str, small: bool = False) -> int:
     """Writes a table to a folder as Parquet, over what is there, and counts its rows.
-
-    Small tables get one file: a saved state where `small` says that it is, the others where Spark's adaptive execution
-    finds them to be.
 
     Raises
     ------
     WriteError : Spark could not write there.
     """
-    if small:
-        frame = frame.coalesce(1)
-    elif table not in schemas.STATE_TABLES:
-        frame = frame.hint("rebalance")
-    writer = frame.write.mode("overwrite")
+    writer = in_files(frame, table, small).write.mode("overwrite")
     if table in schemas.STATE_TABLES:
         writer = writer.option("parquet.block.size", ROW_GROUP_BYTES)
     with told(WriteError, f"Could not write {path!r}"):

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from sparkmetrics import schemas
-from sparkmetrics.columns import listed, quote
+from sparkmetrics.columns import listed, quote, table_name
 from sparkmetrics.errors import (
     SPARK_ERRORS,
     ConfigError,
@@ -24,19 +24,20 @@ from sparkmetrics.errors import (
     is_not_there,
     told,
 )
+from sparkmetrics.lakes import LAKES, Lake, check_installed
 from sparkmetrics.ledger import RUNS, Record, last_done
+from sparkmetrics.origins import with_notes_of_text
 from sparkmetrics.parquet_files import read_parquet
 
 TABLES = (*schemas.RESULT_TABLES, *schemas.JOB_TABLES, *schemas.STATE_TABLES)
 """The tables of a day, beside the ledger."""
 
-LAKES = ("delta", "iceberg")
-"""Formats whose tables replace a day by themselves."""
-
 FORMATS = ("parquet", *LAKES)
 
 PREFIX = re.compile(r"([^.]+\.)*[\w-]*")
 """What names of catalog tables may begin with."""
+
+NOTE = schemas.STATE_NOTE
 
 TRIES, FIRST_PAUSE = 6, 0.25
 """Times that a reader looks for a whole day, and seconds before the second look; each later pause is twice as long."""
@@ -50,6 +51,9 @@ class Place(Protocol):
 
     def read(self, table: str, day: date, run_id: str) -> DataFrame:
         """A table of a day as a run wrote it, or as it is now. Raises DataError where there is none."""
+
+    def gone(self, table: str, runs: Sequence[Record]) -> set[date]:
+        """The days of these runs, which wrote the table, that it does not have any more."""
 
 
 def day_path(root: str, table: str, run_date: date) -> str:
@@ -75,6 +79,10 @@ class Folder:
         """The day's folder, whoever wrote it."""
         return read_parquet(self.spark, day_path(self.root, table, day))
 
+    def gone(self, table: str, runs: Sequence[Record]) -> set[date]:
+        """The days whose folders have been removed."""
+        return _without_files(self, table, runs)
+
 
 @dataclass(frozen=True)
 class Catalog:
@@ -88,7 +96,7 @@ class Catalog:
 
     def name(self, table: str) -> str:
         """The quoted name of a table."""
-        return ".".join(map(quote, f"{self.prefix}{table}".split(".")))
+        return table_name(f"{self.prefix}{table}")
 
     def check(self) -> None:
         """Raises ConfigError for a prefix that names cannot begin with, or of a database that is not there."""
@@ -126,49 +134,24 @@ class Catalog:
             raise NotThereError(f"There is no table {self.prefix}{table}.")
         return read_parquet(self.spark, run_path(location, day, run_id))
 
+    def gone(self, table: str, runs: Sequence[Record]) -> set[date]:
+        """The days whose folders have been removed."""
+        return _without_files(self, table, runs)
+
+
+def _without_files(where: Place, table: str, runs: Sequence[Record]) -> set[date]:
+    gone = set()
+    for run in runs:
+        try:
+            where.read(table, run.run_date, run.run_id)
+        except NotThereError:
+            gone.add(run.run_date)
+    return gone
+
 
 def run_path(location: str, day: date, run_id: str) -> str:
     """The folder of one run of one day below the folder of a catalog table."""
     return f"{location.rstrip('/')}/run_date={day.isoformat()}/run_id={run_id}"
-
-
-@dataclass(frozen=True)
-class Lake:
-    """Delta or Iceberg tables, by path or by name, with `run_date` as a column that they are partitioned by."""
-
-    spark: SparkSession
-    format: str
-    root: str | None
-    prefix: str | None
-
-    def __str__(self) -> str:
-        return f"{self.prefix}*" if self.root is None else self.root
-
-    def frame(self, table: str) -> DataFrame | None:
-        """A whole table; None where there is none. Raises DataError where that cannot be told."""
-        try:
-            if self.prefix is not None:
-                name = Catalog(self.spark, self.prefix).name(table)
-                return self.spark.read.table(name) if self.spark.catalog.tableExists(name) else None
-            frame = self.spark.read.format(self.format).load(f"{str(self.root).rstrip('/')}/{table}")
-            _ = frame.schema
-        except SPARK_ERRORS as error:
-            if is_not_there(error):
-                return None
-            raise DataError(f"Cannot look for the table {table!r} in {self}: {first_line(error)}") from error
-        return frame
-
-    def runs(self, first: date, last: date) -> DataFrame | None:
-        """The ledger's rows of some days."""
-        frame = self.frame(RUNS)
-        return None if frame is None else frame.where(F.col("run_date").between(first, last))
-
-    def read(self, table: str, day: date, run_id: str) -> DataFrame:
-        """The rows of that day."""
-        frame = self.frame(table)
-        if frame is None:
-            raise NotThereError(f"There is no table {table!r} in {self}.")
-        return frame.where(F.col("run_date") == F.lit(day)).drop("run_date")
 
 
 def ledger_files(spark: SparkSession, location: str, first: date, last: date) -> DataFrame | None:
@@ -184,18 +167,6 @@ def ledger_files(spark: SparkSession, location: str, first: date, last: date) ->
             return None
         raise DataError(f"Cannot read {location!r}: {first_line(error)}") from error
     return found.where(F.col("run_date").between(first, last))
-
-
-def check_installed(spark: SparkSession, format: str) -> None:
-    """Raises ConfigError where the session does not have the data source of a format."""
-    try:
-        _ = spark.read.format(format).load("/nowhere").schema
-    except SPARK_ERRORS as error:
-        if any(word in str(error) for word in ("DATA_SOURCE_NOT_FOUND", "ClassNotFoundException")):
-            raise ConfigError(
-                f"output.format {format!r} is not installed in this Spark session: start it with the package of "
-                f"{format} (spark-submit --packages, or spark.jars), or set output.format to parquet."
-            ) from error
 
 
 def place(spark: SparkSession, path: str | None, table_prefix: str | None, format: str) -> Place:
@@ -224,7 +195,7 @@ def read_results(
     It reads `runs` first, then the table, and compares run and number of rows. Where they differ another run is just
     being put in place, and it looks again. On a classic session the DataFrame is of the files that were compared: once
     another run has replaced the day, using it is an error, and never a mix. A client of Spark Connect plans anew at
-    each use; there it holds rows of that one run or none.
+    each use; there, and of Delta and Iceberg tables, it holds rows of that one run or none.
 
     Parameters
     ----------
@@ -309,10 +280,19 @@ def as_written(where: Place, table: str, runs: Sequence[Record]) -> dict[date, D
     DataError : it holds other rows.
     """
     frames = {run.run_date: where.read(table, run.run_date, run.run_id) for run in runs}
-    sides = [frames[run.run_date].select("run_id", F.lit(run.run_id).alias("expected")) for run in runs]
+    sides = [
+        frame.select(
+            "run_id",
+            F.lit(run.run_id).alias("expected"),
+            (F.col(NOTE) if NOTE in frame.columns else F.lit(None).cast("string")).alias(NOTE),
+        )
+        for run, frame in ((run, frames[run.run_date]) for run in runs)
+    ]
     counted = reduce(DataFrame.unionAll, sides).groupBy("expected")
-    of_run = F.sum((F.col("run_id") == F.col("expected")).cast("long")).alias("of_run")
-    found = {row["expected"]: row for row in counted.agg(F.count("*").alias("all"), of_run).collect()}
+    is_of_run = F.col("run_id") == F.col("expected")
+    of_run = F.sum(is_of_run.cast("long")).alias("of_run")
+    notes = F.max(F.when(is_of_run, F.col(NOTE))).alias("note")
+    found = {row["expected"]: row for row in counted.agg(F.count("*").alias("all"), of_run, notes).collect()}
     for run in runs:
         rows, row = run.tables[table], found.get(run.run_id)
         seen, of_it = (row["all"], row["of_run"] or 0) if row is not None else (0, 0)
@@ -321,4 +301,12 @@ def as_written(where: Place, table: str, runs: Sequence[Record]) -> dict[date, D
                 f"{run.run_date} is not what its last finished run {run.run_id} wrote ({rows} rows): it holds {seen} "
                 f"rows, {of_it} of them of that run. Another run was stopped, or is at work. Run the day again."
             )
-    return {run.run_date: frames[run.run_date].where(F.col("run_id") == run.run_id) for run in runs}
+    whole = {run.run_date: frames[run.run_date].where(F.col("run_id") == run.run_id) for run in runs}
+    return {
+        run.run_date: with_notes_of_text(
+            whole[run.run_date], found[run.run_id]["note"] if run.run_id in found else None
+        )
+        if NOTE in whole[run.run_date].columns
+        else whole[run.run_date]
+        for run in runs
+    }

@@ -39,8 +39,8 @@ ORDER = [
     *("evaluator", "groups", "buckets"),
     *("segments", "passes", "long_rows", "metric_rows", "class_metrics", "probability_metrics", "disparity"),
     *("evaluation", "api", "key_values", "gates", "gate_rows", "verdicts", "config"),
-    *("files", "locks", "ledger", "tables", "sparkmetrics"),
-    *("progress", "sources", "stores", "catalog_stores", "job", "periods", "dry_run", "show", "cli"),
+    *("files", "locks", "ledger", "lakes", "tables", "sparkmetrics"),
+    *("progress", "sources", "stores", "catalog_stores", "lake_stores", "job", "periods", "dry_run", "show", "cli"),
 ]
 """Every module imports only modules before it; `sparkmetrics` is the package itself, what a user imports."""
 

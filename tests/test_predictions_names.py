@@ -75,7 +75,7 @@ RESULT_NAMES = [
     *("gauc_positives", "total_position", "segment_score_auc", "segment_prevalence_auc", "macro_mean"),
     *("best_segment", "best_value", "best_lower", "best_upper", "worst_segment", "worst_value", "worst_lower"),
     *("worst_upper", "difference", "ratio"),
-    *("contribution", "score", "pos", "neg", "label", "prediction", "count", "true_rank"),
+    *("contribution", "score", "pos", "neg", "label", "prediction", "count", "true_rank", "state_note"),
     *("bucket", "positive_rate", "cumulative_positives", "cumulative_gain", "cumulative_lift"),
     *("bin", "bin_lower", "bin_upper", "mean_score"),
 ]

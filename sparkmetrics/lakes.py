@@ -1,0 +1,105 @@
+"""Where results lie as tables of Delta or Iceberg."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import date
+from functools import reduce
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from sparkmetrics.columns import table_name
+from sparkmetrics.errors import SPARK_ERRORS, ConfigError, DataError, NotThereError, first_line, is_not_there, told
+from sparkmetrics.ledger import RUNS, Record
+
+LAKES = ("delta", "iceberg")
+"""Formats whose tables replace a day by themselves."""
+
+
+@dataclass(frozen=True)
+class Lake:
+    """Delta or Iceberg tables, by path or by name, with `run_date` as a column that they are partitioned by."""
+
+    spark: SparkSession
+    format: str
+    root: str | None
+    prefix: str | None
+
+    def __str__(self) -> str:
+        return f"{self.prefix}*" if self.root is None else self.root
+
+    def frame(self, table: str, fresh: bool = False) -> DataFrame | None:
+        """A whole table; None where there is none.
+
+        Parameters
+        ----------
+        table : its name.
+        fresh : as it is now. A session keeps an Iceberg table as it first saw it, or as it wrote it itself.
+
+        Raises
+        ------
+        DataError : it cannot be told whether there is one.
+        """
+        try:
+            if self.prefix is not None:
+                name = table_name(f"{self.prefix}{table}")
+                if fresh and self.format == "iceberg":
+                    with contextlib.suppress(*SPARK_ERRORS):  # there may be no such table
+                        self.spark.sql(f"REFRESH TABLE {name}")
+                return self.spark.read.table(name) if self.spark.catalog.tableExists(name) else None
+            frame = self.spark.read.format(self.format).load(f"{str(self.root).rstrip('/')}/{table}")
+            _ = frame.schema
+        except SPARK_ERRORS as error:
+            if is_not_there(error):
+                return None
+            raise DataError(f"Cannot look for the table {table!r} in {self}: {first_line(error)}") from error
+        return frame
+
+    def runs(self, first: date, last: date) -> DataFrame | None:
+        """The ledger's rows of some days."""
+        frame = self.frame(RUNS, fresh=True)
+        return None if frame is None else frame.where(F.col("run_date").between(first, last))
+
+    def read(self, table: str, day: date, run_id: str) -> DataFrame:
+        """The rows of that day; those of a saved state with their note as a column."""
+        frame = self.frame(table, fresh=True)
+        if frame is None:
+            raise NotThereError(f"There is no table {table!r} in {self}.")
+        return frame.where(F.col("run_date") == F.lit(day)).drop("run_date")
+
+    def gone(self, table: str, runs: Sequence[Record]) -> set[date]:
+        """The days whose rows have been deleted: one action."""
+        having = {run.run_date for run in runs if run.tables[table]}
+        frame = self.frame(table, fresh=True)
+        if frame is None or not having:
+            return having
+        days = frame.where(F.col("run_date").between(min(having), max(having))).select("run_date").distinct()
+        with told(DataError, f"Cannot read the days of the table {table!r} in {self}"):
+            return having - {row["run_date"] for row in days.collect()}
+
+    def run_ids(self, tables: Collection[str], day: date, fresh: bool = False) -> dict[str, str]:
+        """The run of one row of a day of each table that has any: one action. A commit leaves rows of one run."""
+        frames = ((table, self.frame(table, fresh)) for table in tables)
+        firsts = [
+            frame.where(F.col("run_date") == F.lit(day)).select(F.lit(table).alias("table"), "run_id").limit(1)
+            for table, frame in frames
+            if frame is not None
+        ]
+        if not firsts:
+            return {}
+        return {row["table"]: row["run_id"] for row in reduce(DataFrame.unionAll, firsts).collect()}
+
+
+def check_installed(spark: SparkSession, format: str) -> None:
+    """Raises ConfigError where the session does not have the data source of a format."""
+    try:
+        _ = spark.read.format(format).load("/nowhere").schema
+    except SPARK_ERRORS as error:
+        if any(word in str(error) for word in ("DATA_SOURCE_NOT_FOUND", "ClassNotFoundException")):
+            raise ConfigError(
+                f"output.format {format!r} is not installed in this Spark session: start it with the package of "
+                f"{format} (spark-submit --packages, or spark.jars), or set output.format to parquet."
+            ) from error
