@@ -285,7 +285,7 @@ def open_store(spark: SparkSession, output: OutputSection, day: date, run_id: st
     if output.format in LAKES:
         check_installed(spark, output.format)
         if output.table_prefix is not None:
-            Catalog(spark, output.table_prefix).check()
+            Catalog(spark, output.table_prefix).check(output.format)
         return LakeStore(spark, Lake(spark, output.format, output.path, output.table_prefix), day, run_id)
     if output.table_prefix is not None:
         Catalog(spark, output.table_prefix).check()

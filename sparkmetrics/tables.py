@@ -37,6 +37,9 @@ FORMATS = ("parquet", *LAKES)
 PREFIX = re.compile(r"([^.]+\.)*[\w-]*")
 """What names of catalog tables may begin with."""
 
+SPARK_CATALOG = "spark_catalog"
+"""The name of Spark's own catalog, whose class a setting can replace."""
+
 NOTE = schemas.STATE_NOTE
 
 TRIES, FIRST_PAUSE = 6, 0.25
@@ -98,18 +101,39 @@ class Catalog:
         """The quoted name of a table."""
         return table_name(f"{self.prefix}{table}")
 
-    def check(self) -> None:
-        """Raises ConfigError for a prefix that names cannot begin with, or of a database that is not there."""
+    def check(self, format: str = "parquet") -> None:
+        """Raises ConfigError for a prefix that names cannot begin with, or of a database without tables of a format."""
         where = f"output.table_prefix {self.prefix!r}"
         if not PREFIX.fullmatch(self.prefix):
             raise ConfigError(
                 f"{where}: give [[catalog.]database.]prefix, whose last part has letters, digits, _ and - alone."
             )
         *parents, _ = self.prefix.split(".")
+        with told(DataError, f"{where}: cannot look for its catalog"):
+            catalog, kind = self._catalog(parents)
+        if format == "parquet" and ".iceberg." in kind:
+            raise ConfigError(
+                f"{where}: {catalog!r} is a catalog of Iceberg, which does not point partitions at Parquet files. Set "
+                "output.format to iceberg, or name a database of another catalog."
+            )
+        if format == "iceberg" and catalog == SPARK_CATALOG and not kind:
+            raise ConfigError(
+                f"{where}: Spark's own catalog has no tables of Iceberg. Begin with the name of a catalog that has "
+                "(catalog.database.prefix)."
+            )
         with told(DataError, f"{where}: cannot look for its database"):
             is_there = not parents or self.spark.catalog.databaseExists(".".join(map(quote, parents)))
         if not is_there:
             raise ConfigError(f"{where}: there is no database {'.'.join(parents)!r}. Make it, or name another one.")
+
+    def _catalog(self, parents: list[str]) -> tuple[str, str]:
+        """The name of the catalog that parts of a name are of, and its class; "" where it is Spark's own."""
+        setting = "spark.sql.catalog."
+        named = self.spark.conf.get(setting + parents[0], "") if parents else ""
+        if named:
+            return parents[0], named
+        current = self.spark.catalog.currentCatalog()
+        return current, self.spark.conf.get(setting + current, "") or ""
 
     def location(self, table: str) -> str | None:
         """The folder of a table; None where the catalog has no such table."""

@@ -13,13 +13,16 @@ import pytest
 import yaml
 from conftest import KIND
 from pyspark.sql import SparkSession
+from settings import session_settings
 
 import sparkmetrics as sm
 from sparkmetrics import catalog_stores, cli, tables
 from sparkmetrics.catalog_stores import CatalogStore
+from sparkmetrics.errors import ConfigError
 from sparkmetrics.ledger import Record
 from sparkmetrics.locks import LockedError
 from sparkmetrics.stores import STAGING
+from sparkmetrics.tables import Catalog
 
 DAY = date(2026, 11, 29)
 Job = Callable[..., tuple[int, str]]
@@ -178,3 +181,15 @@ def test_a_run_killed_between_two_tables_is_undone_by_the_next(
 
 def test_strings_and_names_in_sql() -> None:
     assert catalog_stores.literal("it's a \\ path") == "'it\\'s a \\\\ path'"
+
+
+def test_catalogs_that_do_not_have_the_format(spark: SparkSession) -> None:
+    """Told by the catalogs' settings, before they are asked for anything: here they have no class to load."""
+    settings = {"spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog"}
+    with session_settings(spark, settings):
+        with pytest.raises(ConfigError, match=r"'lake.db.eval_': 'lake' is a catalog of Iceberg.*Set output.format"):
+            Catalog(spark, "lake.db.eval_").check()
+        for prefix in ("eval_", "default.eval_"):
+            with pytest.raises(ConfigError, match=f"'{prefix}': Spark's own catalog has no tables of Iceberg"):
+                Catalog(spark, prefix).check("iceberg")
+            Catalog(spark, prefix).check("delta")
