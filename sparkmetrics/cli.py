@@ -200,7 +200,9 @@ def _add_evaluate(commands: Commands[argparse.ArgumentParser]) -> None:
     days = command.add_argument_group("many days", "one after the other; a day that fails does not stop the others")
     _add_period(days)
     days.add_argument(
-        "--only-missing", action="store_true", help="leave out days that are done and whose input is as it was"
+        "--only-missing",
+        action="store_true",
+        help="leave out days that are done and whole, and whose input is as it was",
     )
     days.add_argument(
         "--mature-after",

@@ -259,7 +259,7 @@ def _saved(store: Store, record: Record, states: States) -> States:
 
 def _check_rows(counts: DataFrame, record: Record) -> None:
     """Raises DataError where saved counts are of other rows than were counted before."""
-    found = counts.agg(F.sum("rows").alias("rows")).first()
+    found = counts.agg(F.coalesce(F.sum("rows"), F.lit(0)).alias("rows")).first()
     assert found is not None  # an aggregate of all rows has one
     if record.rows_used is not None and found["rows"] != record.rows_used:
         raise DataError(

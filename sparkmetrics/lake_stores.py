@@ -97,7 +97,7 @@ class LakeStore:
         """Raises LockedError where another run has replaced what this one wrote."""
         having = [table for table in tables if self.tables[table]]
         with told(WriteError, f"Could not read what was written to {self.place}"):
-            found = self.place.run_ids(having, self._day, fresh=True)
+            found = self.place.run_ids(having, self._day)
         for table in having:
             if found.get(table) != self._run_id:
                 other = f"run {found[table]}" if table in found else "another run"

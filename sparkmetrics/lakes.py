@@ -6,14 +6,13 @@ import contextlib
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import date
-from functools import reduce
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from sparkmetrics.columns import table_name
 from sparkmetrics.errors import SPARK_ERRORS, ConfigError, DataError, NotThereError, first_line, is_not_there, told
-from sparkmetrics.ledger import RUNS, Record
+from sparkmetrics.ledger import RUNS, Record, first_runs
 
 LAKES = ("delta", "iceberg")
 """Formats whose tables replace a day by themselves."""
@@ -80,17 +79,11 @@ class Lake:
         with told(DataError, f"Cannot read the days of the table {table!r} in {self}"):
             return having - {row["run_date"] for row in days.collect()}
 
-    def run_ids(self, tables: Collection[str], day: date, fresh: bool = False) -> dict[str, str]:
-        """The run of one row of a day of each table that has any: one action. A commit leaves rows of one run."""
-        frames = ((table, self.frame(table, fresh)) for table in tables)
-        firsts = [
-            frame.where(F.col("run_date") == F.lit(day)).select(F.lit(table).alias("table"), "run_id").limit(1)
-            for table, frame in frames
-            if frame is not None
-        ]
-        if not firsts:
-            return {}
-        return {row["table"]: row["run_id"] for row in reduce(DataFrame.unionAll, firsts).collect()}
+    def run_ids(self, tables: Collection[str], day: date) -> dict[str, str]:
+        """The run of one row of a day of each table that has any."""
+        frames = {table: self.frame(table, fresh=True) for table in tables}
+        of_day = F.col("run_date") == F.lit(day)
+        return first_runs({table: frame.where(of_day) for table, frame in frames.items() if frame is not None})
 
 
 def check_installed(spark: SparkSession, format: str) -> None:

@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import date, datetime, timezone
+from functools import reduce
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
@@ -117,6 +118,14 @@ def last_done(runs: DataFrame | None) -> dict[date, Record]:
     with told(DataError, f"Cannot read the ledger {RUNS!r}"):
         rows = last.collect()
     return {found["run_date"]: _record(found["run_date"], found["run"], times) for found in rows}
+
+
+def first_runs(tables: Mapping[str, DataFrame]) -> dict[str, str]:
+    """The run of one row of each table that has any: one action. A table that was written whole is of one run."""
+    firsts = [frame.select(F.lit(table).alias("table"), "run_id").limit(1) for table, frame in tables.items()]
+    if not firsts:
+        return {}
+    return {row["table"]: row["run_id"] for row in reduce(DataFrame.unionAll, firsts).collect()}
 
 
 def _record(day: date, run: Row, times: Collection[str]) -> Record:

@@ -61,7 +61,8 @@ def merge(
     packed : whether the merged scores are packed, or lists.
     """
     if not of_predictions:
-        # Saved days lie in many small files: a task of several of them costs less, and brings their ties together.
+        # Counts can lie in many small pieces, such as the files of a month of saved days: a task of several costs less
+        # than one each, and brings their ties together. There are never fewer tasks than merge them.
         source = source.coalesce(plan.partitions)
     if not plan.of_workers:
         source = source.withColumn("tuple", ranges.tuple_hash(keys))

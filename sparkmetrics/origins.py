@@ -250,7 +250,9 @@ def notes_as_text(frame: DataFrame) -> str | None:
 
 
 def with_notes_of_text(frame: DataFrame, text: str | None) -> DataFrame:
-    """The frame without its column STATE_NOTE, and with what `notes_as_text` gave as metadata again."""
+    """The frame without its column STATE_NOTE, if it has one, and with what `notes_as_text` gave as metadata again."""
+    if schemas.STATE_NOTE not in frame.columns:
+        return frame
     notes = {} if text is None else json.loads(text)
     return frame.select(
         *(

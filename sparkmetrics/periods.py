@@ -15,7 +15,6 @@ from sparkmetrics.errors import ConfigError, DataError, SchemaError, SparkMetric
 from sparkmetrics.files import is_inside, normal
 from sparkmetrics.inspection import RowCounts
 from sparkmetrics.job import Outcome
-from sparkmetrics.lakes import Lake
 from sparkmetrics.ledger import RUNS, Input, Record, last_done
 from sparkmetrics.progress import Progress
 from sparkmetrics.saved_states import added, loaded
@@ -93,7 +92,8 @@ def backfill(
     ----------
     config : of the job.
     period : the days.
-    only_missing : leaves out days whose last run is done, and whose input has the rows and the newest file that it had.
+    only_missing : leaves out days whose last run is done, whose tables are of that run, and whose input has the rows
+        and the newest file that it had.
     mature_after : labels are complete so long after a day begins: an earlier run of it counts as missing.
     say : told of each day.
     progress : told of each step.
@@ -121,10 +121,19 @@ def backfill(
             say(f"{day} failed: {error if isinstance(error, SparkMetricsError) else first_line(error)}")
             continue
         gates += bool(outcome.failed)
-        told = f"{outcome.failed} gates failed" if outcome.failed else "done"
+        became = f"{outcome.failed} gates failed" if outcome.failed else "done"
         because = f" ({why})" if why else ""
-        say(f"{day} {told}: {outcome.record.rows_used} rows, {time.monotonic() - began:.0f} s{because}")
+        say(f"{day} {became}: {outcome.record.rows_used} rows, {time.monotonic() - began:.0f} s{because}")
     return Failures(unexpected, bad_input, gates)
+
+
+def _is_mixed(where: Place, done: Record) -> bool:
+    """Whether a day is not what its last run that was done left: one that came later was stopped between two tables."""
+    with told(DataError, f"Cannot read the results of {done.run_date}"):
+        found = where.run_ids(TABLES, done.run_date)
+    left = {table: done.run_id for table, rows in done.tables.items() if rows}
+    expired = {table: run_id for table, run_id in left.items() if table in schemas.STATE_TABLES}
+    return {**expired, **found} != left
 
 
 def _needed(config: Config, where: Place, day: date, done: Record | None, mature_after: timedelta | None) -> str | None:
@@ -135,12 +144,8 @@ def _needed(config: Config, where: Place, day: date, done: Record | None, mature
         mature = datetime(day.year, day.month, day.day, tzinfo=timezone.utc) + mature_after
         if done.started_at < mature:
             return "its labels were young"
-    if isinstance(where, Lake):
-        having = {table: done.run_id for table, rows in done.tables.items() if rows}
-        with told(DataError, f"Cannot read the results of {day}"):
-            found_runs = where.run_ids(having, day, fresh=True)
-        if found_runs != having:
-            return "another run was stopped"
+    if _is_mixed(where, done):
+        return "another run was stopped"
     predictions, _ = sources.read_predictions(session.get_session(), config.on(day).predictions)
     found = sources.input_of(predictions)
     return None if (found.rows, found.newest) == (done.input_rows, done.input_newest) else "its input changed"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from functools import reduce
@@ -25,7 +26,7 @@ from sparkmetrics.errors import (
     told,
 )
 from sparkmetrics.lakes import LAKES, Lake, check_installed
-from sparkmetrics.ledger import RUNS, Record, last_done
+from sparkmetrics.ledger import RUNS, Record, first_runs, last_done
 from sparkmetrics.origins import with_notes_of_text
 from sparkmetrics.parquet_files import read_parquet
 
@@ -39,8 +40,6 @@ PREFIX = re.compile(r"([^.]+\.)*[\w-]*")
 
 SPARK_CATALOG = "spark_catalog"
 """The name of Spark's own catalog, whose class a setting can replace."""
-
-NOTE = schemas.STATE_NOTE
 
 TRIES, FIRST_PAUSE = 6, 0.25
 """Times that a reader looks for a whole day, and seconds before the second look; each later pause is twice as long."""
@@ -57,6 +56,9 @@ class Place(Protocol):
 
     def gone(self, table: str, runs: Sequence[Record]) -> set[date]:
         """The days of these runs, which wrote the table, that it does not have any more."""
+
+    def run_ids(self, tables: Collection[str], day: date) -> dict[str, str]:
+        """The run of one row of a day of each table that has any, as a plain reader finds it."""
 
 
 def day_path(root: str, table: str, run_date: date) -> str:
@@ -86,6 +88,14 @@ class Folder:
         """The days whose folders have been removed."""
         return _without_files(self, table, runs)
 
+    def run_ids(self, tables: Collection[str], day: date) -> dict[str, str]:
+        """The run of one row of each of the day's folders that has any."""
+        found = {}
+        for table in tables:
+            with contextlib.suppress(NotThereError):
+                found[table] = self.read(table, day, "")
+        return first_runs(found)
+
 
 @dataclass(frozen=True)
 class Catalog:
@@ -111,7 +121,7 @@ class Catalog:
         *parents, _ = self.prefix.split(".")
         with told(DataError, f"{where}: cannot look for its catalog"):
             catalog, kind = self._catalog(parents)
-        if format == "parquet" and ".iceberg." in kind:
+        if format == "parquet" and catalog != SPARK_CATALOG and ".iceberg." in kind:
             raise ConfigError(
                 f"{where}: {catalog!r} is a catalog of Iceberg, which does not point partitions at Parquet files. Set "
                 "output.format to iceberg, or name a database of another catalog."
@@ -161,6 +171,12 @@ class Catalog:
     def gone(self, table: str, runs: Sequence[Record]) -> set[date]:
         """The days whose folders have been removed."""
         return _without_files(self, table, runs)
+
+    def run_ids(self, tables: Collection[str], day: date) -> dict[str, str]:
+        """The run of one row of what the day's partitions point at."""
+        there = [table for table in tables if self.location(table) is not None]
+        of_day = F.col("run_date") == F.lit(day)
+        return first_runs({table: self.spark.read.table(self.name(table)).where(of_day) for table in there})
 
 
 def _without_files(where: Place, table: str, runs: Sequence[Record]) -> set[date]:
@@ -293,6 +309,8 @@ class NoRunError(DataError):
 def as_written(where: Place, table: str, runs: Sequence[Record]) -> dict[date, DataFrame]:
     """A table of some days, where it holds the rows that their runs say that they wrote: one small action.
 
+    What says what a saved state is, is metadata of its columns, whatever the format keeps of it.
+
     Parameters
     ----------
     where : the place.
@@ -303,34 +321,31 @@ def as_written(where: Place, table: str, runs: Sequence[Record]) -> dict[date, D
     ------
     DataError : it holds other rows.
     """
-    frames = {run.run_date: where.read(table, run.run_date, run.run_id) for run in runs}
+    frames = {run.run_id: where.read(table, run.run_date, run.run_id) for run in runs}
     sides = [
         frame.select(
             "run_id",
-            F.lit(run.run_id).alias("expected"),
-            (F.col(NOTE) if NOTE in frame.columns else F.lit(None).cast("string")).alias(NOTE),
+            F.lit(run_id).alias("expected"),
+            F.col(schemas.STATE_NOTE)
+            if schemas.STATE_NOTE in frame.columns
+            else F.lit(None).cast("string").alias(schemas.STATE_NOTE),
         )
-        for run, frame in ((run, frames[run.run_date]) for run in runs)
+        for run_id, frame in frames.items()
     ]
     counted = reduce(DataFrame.unionAll, sides).groupBy("expected")
     is_of_run = F.col("run_id") == F.col("expected")
     of_run = F.sum(is_of_run.cast("long")).alias("of_run")
-    notes = F.max(F.when(is_of_run, F.col(NOTE))).alias("note")
-    found = {row["expected"]: row for row in counted.agg(F.count("*").alias("all"), of_run, notes).collect()}
+    note = F.max(F.when(is_of_run, F.col(schemas.STATE_NOTE))).alias("note")
+    found = {row["expected"]: row for row in counted.agg(F.count("*").alias("all"), of_run, note).collect()}
+    whole = {}
     for run in runs:
         rows, row = run.tables[table], found.get(run.run_id)
-        seen, of_it = (row["all"], row["of_run"] or 0) if row is not None else (0, 0)
+        seen, of_it, text = (row["all"], row["of_run"] or 0, row["note"]) if row is not None else (0, 0, None)
         if not seen == of_it == rows:
             raise DataError(
                 f"{run.run_date} is not what its last finished run {run.run_id} wrote ({rows} rows): it holds {seen} "
                 f"rows, {of_it} of them of that run. Another run was stopped, or is at work. Run the day again."
             )
-    whole = {run.run_date: frames[run.run_date].where(F.col("run_id") == run.run_id) for run in runs}
-    return {
-        run.run_date: with_notes_of_text(
-            whole[run.run_date], found[run.run_id]["note"] if run.run_id in found else None
-        )
-        if NOTE in whole[run.run_date].columns
-        else whole[run.run_date]
-        for run in runs
-    }
+        own = frames[run.run_id].where(F.col("run_id") == run.run_id)
+        whole[run.run_date] = with_notes_of_text(own, text)
+    return whole

@@ -18,7 +18,7 @@ from settings import session_settings
 import sparkmetrics as sm
 from sparkmetrics import catalog_stores, cli, tables
 from sparkmetrics.catalog_stores import CatalogStore
-from sparkmetrics.errors import ConfigError
+from sparkmetrics.errors import ConfigError, DataError
 from sparkmetrics.ledger import Record
 from sparkmetrics.locks import LockedError
 from sparkmetrics.stores import STAGING
@@ -168,6 +168,7 @@ def test_a_run_killed_between_two_tables_is_undone_by_the_next(
         killed.commit(record("killed"))
     killed._lock._stopping.set()  # type: ignore[union-attr]  # it is dead: no end(), and its lock ends
     assert [row[0] for row in spark.table(f"{prefix}metrics").select("run_id").distinct().collect()] == ["killed"]
+    assert killed.place.run_ids(["metrics", "confusion"], DAY) == {"metrics": "killed"}
     time.sleep(0.4)
     after = CatalogStore(spark, prefix, None, next_day, "next", lease=0.2)
     after.begin()
@@ -183,7 +184,7 @@ def test_strings_and_names_in_sql() -> None:
     assert catalog_stores.literal("it's a \\ path") == "'it\\'s a \\\\ path'"
 
 
-def test_catalogs_that_do_not_have_the_format(spark: SparkSession) -> None:
+def test_catalogs_that_do_not_have_the_format(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """Told by the catalogs' settings, before they are asked for anything: here they have no class to load."""
     settings = {"spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog"}
     with session_settings(spark, settings):
@@ -193,3 +194,7 @@ def test_catalogs_that_do_not_have_the_format(spark: SparkSession) -> None:
             with pytest.raises(ConfigError, match=f"'{prefix}': Spark's own catalog has no tables of Iceberg"):
                 Catalog(spark, prefix).check("iceberg")
             Catalog(spark, prefix).check("delta")
+    own = {"spark.sql.catalog.spark_catalog": "org.apache.iceberg.spark.SparkSessionCatalog"}
+    monkeypatch.setattr(spark.catalog, "currentCatalog", lambda: "spark_catalog")
+    with session_settings(spark, own), pytest.raises(DataError, match="cannot look for its database"):
+        Catalog(spark, "default.eval_").check()  # which looks for it, as that catalog has tables of Parquet, too

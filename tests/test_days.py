@@ -18,7 +18,9 @@ from pyspark.sql import functions as F
 from results import assert_close, assert_same_bits, tables
 
 import sparkmetrics as sm
-from sparkmetrics import cli, periods
+from sparkmetrics import cli, job, periods
+from sparkmetrics.job import Outcome
+from sparkmetrics.ledger import Record
 
 FIRST = date(2026, 11, 1)
 DAYS = [FIRST + timedelta(days=number) for number in range(4)]
@@ -132,6 +134,23 @@ def test_only_missing_days_are_run_and_those_whose_input_changed(spark: SparkSes
         predictions=source,
     )
     assert "(its labels were young)" in lines(said)[str(DAYS[3])]
+
+
+def test_only_missing_runs_days_that_a_stopped_run_left_mixed(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A table that is not there, or is of another run; but saved counts may have been removed."""
+    metrics = tmp_path / "results" / "metrics"
+    shutil.rmtree(metrics / f"run_date={DAYS[0]}")
+    shutil.rmtree(metrics / f"run_date={DAYS[1]}")
+    shutil.copytree(metrics / f"run_date={DAYS[3]}", metrics / f"run_date={DAYS[1]}")
+    shutil.rmtree(tmp_path / "results" / "score_counts" / f"run_date={DAYS[3]}")
+    done = Outcome(Record.begin(DAYS[0], "", {}))
+    monkeypatch.setattr(job, "evaluate_day", lambda *_: done)
+    _, said = run("evaluate", "--from", str(DAYS[0]), "--to", str(DAYS[3]), "--only-missing")
+    why = [lines(said)[str(day)].rpartition("(")[2] for day in DAYS]
+    assert why[:3] == ["another run was stopped)", "another run was stopped)", "it was missing)"]
+    assert lines(said)[str(DAYS[3])].startswith("skipped")
 
 
 def test_the_sum_of_days_is_the_union_of_their_rows(spark: SparkSession, run: Run, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
@@ -57,6 +58,15 @@ def test_nothing_goes_through_one_task_or_meets_everything(spark: SparkSession, 
     )  # or a task would get all segments of a level, to name the largest
     assert exchanges(plans["metrics"]) == budget
     assert exchanges(plan_of(counts.frame)) == 1
+
+
+def test_many_small_states_are_read_by_few_tasks(spark: SparkSession) -> None:
+    """As many as merge their sum, which is one task here, of two partitions."""
+    counts = sm.score_counts(small(spark), segments=["segment"], label="label", score="score")
+    total = sum(counts for _ in range(5))
+    assert isinstance(total, sm.ScoreCounts)
+    assert "Coalesce" in plan_of(total.frame)
+    assert re.search(r"Coalesce\s+.*\n?(.*\n){0,3}?.*Arguments: 2", plan_of(total.frame)), plan_of(total.frame)
 
 
 @pytest.fixture
