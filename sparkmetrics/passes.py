@@ -16,7 +16,8 @@ from sparkmetrics import evaluator, groups
 from sparkmetrics.evaluator import GROUPS, PAIRS, POINTS, Task
 from sparkmetrics.exact_sums import Sums
 from sparkmetrics.levels import Level
-from sparkmetrics.metrics import parts, probability, ranking
+from sparkmetrics.metrics import parts as parts_of
+from sparkmetrics.metrics import probability, ranking
 from sparkmetrics.metrics.list_parts import CellsAt
 from sparkmetrics.metrics.parts import Part
 from sparkmetrics.metrics.ranking import PLACEMENTS
@@ -153,7 +154,7 @@ class Passes:
     @cached_property
     def metric_parts(self) -> tuple[Part, ...]:
         """What the table of metrics is made from; placements also tell whether weights are whole numbers."""
-        return tuple(dict.fromkeys([*parts(self.options.score_metrics).values(), PLACEMENTS, self.cells]))
+        return tuple(dict.fromkeys([*parts_of(self.options.score_metrics).values(), PLACEMENTS, self.cells]))
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -166,6 +167,7 @@ class Passes:
             "gains": (ranking.tops(parameters),),
             "calibration": (probability.score_bins(parameters),),
         }
+        assert of_tables.keys() == OF_GROUPS
         return tuple(dict.fromkeys(p for table, found in of_tables.items() if table in self._tables for p in found))
 
     def groups_with(self, *wanted: Part) -> DataFrame:
