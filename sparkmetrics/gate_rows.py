@@ -14,6 +14,7 @@ from pyspark.sql.types import (
     DataType,
     DoubleType,
     IntegerType,
+    IntegralType,
     LongType,
     StringType,
     StructField,
@@ -96,9 +97,16 @@ def _missing(gate: Gate) -> str:
 
 
 def has_keys(frame: DataFrame, keys: Keys) -> bool:
-    """Whether a table of another day has the same key columns."""
-    kinds = {field.name: field.dataType for field in frame.schema}
-    return all(kinds.get(name) == kind for name, kind in zip(keys.names, keys.types, strict=True))
+    """Whether a table of another day has the same key columns; integers of any width are one kind.
+
+    (Iceberg has no short ones: a key that is short in the predictions is an `int` in its tables.)
+    """
+    kinds = {field.name: _kind(field.dataType) for field in frame.schema}
+    return all(kinds.get(name) == _kind(kind) for name, kind in zip(keys.names, keys.types, strict=True))
+
+
+def _kind(kind: DataType) -> DataType:
+    return LongType() if isinstance(kind, IntegralType) else kind
 
 
 def rows_of_day(metrics: DataFrame, keys: Keys, ago: int) -> DataFrame:

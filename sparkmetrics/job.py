@@ -24,7 +24,7 @@ from sparkmetrics.evaluation import Evaluation
 from sparkmetrics.files import check_folder, files_of
 from sparkmetrics.gates import Gate, check_values
 from sparkmetrics.lake_stores import LakeStore
-from sparkmetrics.lakes import LAKES, Lake, check_installed
+from sparkmetrics.lakes import LAKES, lake
 from sparkmetrics.ledger import Record
 from sparkmetrics.locks import LockedError
 from sparkmetrics.options import Options
@@ -283,10 +283,10 @@ def open_store(spark: SparkSession, output: OutputSection, day: date, run_id: st
         replaced whole there and `atomic` asks for that.
     """
     if output.format in LAKES:
-        check_installed(spark, output.format)
+        where = lake(spark, output.path, output.table_prefix, output.format)
         if output.table_prefix is not None:
             Catalog(spark, output.table_prefix).check(output.format)
-        return LakeStore(spark, Lake(spark, output.format, output.path, output.table_prefix), day, run_id)
+        return LakeStore(spark, where, day, run_id)
     if output.table_prefix is not None:
         Catalog(spark, output.table_prefix).check()
         return CatalogStore(spark, output.table_prefix, output.path, day, run_id)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -30,13 +29,27 @@ class Lake:
     def __str__(self) -> str:
         return f"{self.prefix}*" if self.root is None else self.root
 
+    def path(self, table: str) -> str:
+        """The folder of a table that has no name."""
+        return f"{str(self.root).rstrip('/')}/{table}"
+
+    def name(self, table: str) -> str:
+        """The quoted name of a table."""
+        return table_name(f"{self.prefix}{table}")
+
+    @staticmethod
+    def of_day(frame: DataFrame, day: date) -> DataFrame:
+        """The rows of one day of a whole table, without `run_date`."""
+        return frame.where(F.col("run_date") == F.lit(day)).drop("run_date")
+
     def frame(self, table: str, fresh: bool = False) -> DataFrame | None:
         """A whole table; None where there is none.
 
         Parameters
         ----------
         table : its name.
-        fresh : as it is now. A session keeps an Iceberg table as it first saw it, or as it wrote it itself.
+        fresh : as it is now. While a session uses an Iceberg table, it keeps it as it first saw it, or as it wrote it
+            itself. What is cached of the table is dropped.
 
         Raises
         ------
@@ -44,12 +57,11 @@ class Lake:
         """
         try:
             if self.prefix is not None:
-                name = table_name(f"{self.prefix}{table}")
+                name = self.name(table)
                 if fresh and self.format == "iceberg":
-                    with contextlib.suppress(*SPARK_ERRORS):  # there may be no such table
-                        self.spark.sql(f"REFRESH TABLE {name}")
+                    self.spark.sql(f"REFRESH TABLE {name}")
                 return self.spark.read.table(name) if self.spark.catalog.tableExists(name) else None
-            frame = self.spark.read.format(self.format).load(f"{str(self.root).rstrip('/')}/{table}")
+            frame = self.spark.read.format(self.format).load(self.path(table))
             _ = frame.schema
         except SPARK_ERRORS as error:
             if is_not_there(error):
@@ -67,7 +79,7 @@ class Lake:
         frame = self.frame(table, fresh=True)
         if frame is None:
             raise NotThereError(f"There is no table {table!r} in {self}.")
-        return frame.where(F.col("run_date") == F.lit(day)).drop("run_date")
+        return self.of_day(frame, day)
 
     def gone(self, table: str, runs: Sequence[Record]) -> set[date]:
         """The days whose rows have been deleted: one action."""
@@ -82,12 +94,12 @@ class Lake:
     def run_ids(self, tables: Collection[str], day: date) -> dict[str, str]:
         """The run of one row of a day of each table that has any."""
         frames = {table: self.frame(table, fresh=True) for table in tables}
-        of_day = F.col("run_date") == F.lit(day)
-        return first_runs({table: frame.where(of_day) for table, frame in frames.items() if frame is not None})
+        there = {table: frame for table, frame in frames.items() if frame is not None}
+        return first_runs({table: self.of_day(frame, day) for table, frame in there.items()})
 
 
-def check_installed(spark: SparkSession, format: str) -> None:
-    """Raises ConfigError where the session does not have the data source of a format."""
+def lake(spark: SparkSession, path: str | None, table_prefix: str | None, format: str) -> Lake:
+    """Where tables of these settings of `output` are. Raises ConfigError where the session lacks the format."""
     try:
         _ = spark.read.format(format).load("/nowhere").schema
     except SPARK_ERRORS as error:
@@ -96,3 +108,4 @@ def check_installed(spark: SparkSession, format: str) -> None:
                 f"output.format {format!r} is not installed in this Spark session: start it with the package of "
                 f"{format} (spark-submit --packages, or spark.jars), or set output.format to parquet."
             ) from error
+    return Lake(spark, format, None if table_prefix else path, table_prefix)

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone
 
+from pyspark.sql import DataFrame
+
 from sparkmetrics import job, schemas, session, sources
 from sparkmetrics.config import MOST_DAYS, Config, OutputSection
 from sparkmetrics.errors import ConfigError, DataError, SchemaError, SparkMetricsError, first_line, told
@@ -201,7 +203,7 @@ def merge(
 
     Raises
     ------
-    DataError : days without saved counts, which are named; or a day is run again meanwhile.
+    DataError : days without saved counts, which are named; or a day is run again, or replaced, meanwhile.
     SchemaError : days whose counts do not fit together, with the difference.
     WriteError : the output cannot be written.
     """
@@ -224,6 +226,10 @@ def merge(
         again = [str(run.run_date) for run in runs if now.get(run.run_date, run).run_id != run.run_id]
         if again:
             raise DataError(f"{', '.join(again)} were run again while their counts were added up. Merge again.")
+        # A run that is still at work may have replaced what was added up, and a DataFrame that is planned anew at each
+        # use holds none of that day.
+        with told(DataError, f"Cannot read the counts of {period.first} to {period.last} again"):
+            _whole(where, runs)
 
     # What is saved of a period are the counts of its days, and gates judge days.
     settings = config.model_copy(update={"output": output.model_copy(update={"save_counts": False}), "gates": []})
@@ -246,16 +252,21 @@ def _saved_days(where: Place, period: Period, allow_missing: bool) -> tuple[list
             f"No saved counts of {listed} in {str(where)!r}. Evaluate these days (sparkmetrics evaluate --from D1 --to "
             "D2 --only-missing), with output.save_counts on" + ("." if allow_missing else ", or --allow-missing.")
         )
-    tables = {
-        table: as_written(where, table, having)
-        for table in schemas.STATE_TABLES
-        if (having := [run for run in runs if table in run.tables])
-    }
+    tables = _whole(where, runs)
     states = [
         loaded({table: tables[table][run.run_date] for table in saved[run.run_date]}, f"the counts of {run.run_date}")
         for run in runs
     ]
     return runs, added(states)
+
+
+def _whole(where: Place, runs: Sequence[Record]) -> dict[str, dict[date, DataFrame]]:
+    """The saved counts of some days, as their runs wrote them. Raises DataError where they are others by now."""
+    return {
+        table: as_written(where, table, having)
+        for table in schemas.STATE_TABLES
+        if (having := [run for run in runs if table in run.tables])
+    }
 
 
 def _not_there(where: Place, done: Mapping[date, Record], saved: Mapping[date, Sequence[str]]) -> set[date]:

@@ -78,7 +78,7 @@ class Store(Protocol):
 
 
 def in_files(frame: DataFrame, table: str, small: bool) -> DataFrame:
-    """A table with small ones as one file: a saved state where `small` says so, others where Spark finds them small.
+    """The rows of a table, in one file where they are few: of a saved state `small` says so, of others Spark finds out.
 
     That Spark finds it out needs its adaptive execution.
     """

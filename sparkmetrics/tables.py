@@ -25,7 +25,7 @@ from sparkmetrics.errors import (
     is_not_there,
     told,
 )
-from sparkmetrics.lakes import LAKES, Lake, check_installed
+from sparkmetrics.lakes import LAKES, lake
 from sparkmetrics.ledger import RUNS, Record, first_runs, last_done
 from sparkmetrics.origins import with_notes_of_text
 from sparkmetrics.parquet_files import read_parquet
@@ -214,8 +214,7 @@ def place(spark: SparkSession, path: str | None, table_prefix: str | None, forma
     if format not in FORMATS:
         raise ConfigError(f"format must be one of {listed(FORMATS)}, found {format!r}.")
     if format in LAKES:
-        check_installed(spark, format)
-        return Lake(spark, format, None if table_prefix else path, table_prefix)
+        return lake(spark, path, table_prefix, format)
     if table_prefix is not None:
         return Catalog(spark, table_prefix)
     return Folder(spark, str(path))
@@ -235,7 +234,8 @@ def read_results(
     It reads `runs` first, then the table, and compares run and number of rows. Where they differ another run is just
     being put in place, and it looks again. On a classic session the DataFrame is of the files that were compared: once
     another run has replaced the day, using it is an error, and never a mix. A client of Spark Connect plans anew at
-    each use; there, and of Delta and Iceberg tables, it holds rows of that one run or none.
+    each use; there, and of Delta and Iceberg tables, it holds rows of that one run or none. What the session has cached
+    of an Iceberg table is dropped, since it is looked at anew (`REFRESH TABLE`).
 
     Parameters
     ----------

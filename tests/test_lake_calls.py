@@ -52,15 +52,15 @@ PLACES = [
 ]
 
 
-@pytest.mark.parametrize(("path", "prefix", "saved", "name"), PLACES)
+@pytest.mark.parametrize(("path", "prefix", "saved"), [place[:3] for place in PLACES])
 def test_a_day_of_delta_is_written_under_its_condition(
-    path: str | None, prefix: str | None, saved: tuple[str, str], name: str
+    path: str | None, prefix: str | None, saved: tuple[str, str]
 ) -> None:
     """An overwrite without a condition takes all days; what makes a table must find none."""
     for there in (False, True):
         calls: list[tuple[Any, ...]] = []
         frame: Any = SimpleNamespace(write=Writer(calls))
-        store(Session(), path, prefix, there)._replace("metrics", frame)
+        store(Session(), path, prefix, there)._overwrite("metrics", frame, there)
         *told, last = calls
         condition = [("option", "replaceWhere", "run_date = DATE'2026-11-29'")]
         expected = [("format", "delta"), ("partitionBy", "run_date"), ("mode", "overwrite" if there else "error")]
@@ -68,10 +68,8 @@ def test_a_day_of_delta_is_written_under_its_condition(
         assert last == saved
 
 
-@pytest.mark.parametrize(("path", "prefix", "saved", "name"), PLACES)
-def test_old_days_of_delta_are_deleted_by_their_date(
-    path: str | None, prefix: str | None, saved: tuple[str, str], name: str
-) -> None:
+@pytest.mark.parametrize(("path", "prefix", "name"), [(path, prefix, name) for path, prefix, _, name in PLACES])
+def test_old_days_of_delta_are_deleted_by_their_date(path: str | None, prefix: str | None, name: str) -> None:
     session = Session()
     store(session, path, prefix, True).expire(["metrics"], DAY)
     assert session.said == [f"DELETE FROM {name} WHERE run_date < DATE'2026-11-29'"]

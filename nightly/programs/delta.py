@@ -37,7 +37,9 @@ class Days:
 
     def begun(self, day: date) -> tuple[LakeStore, Record]:
         record = Record.begin(day, "config", {"pyspark": "Sail"})
-        return LakeStore(self.spark, self.place, day, record.run_id), record
+        store = LakeStore(self.spark, self.place, day, record.run_id)
+        store.begin()
+        return store, record
 
     def frame(self, record: Record, rows: list[tuple[str | None, float]], schema: str = "name string, v double") -> Any:
         frame = self.spark.createDataFrame([tuple(row) for row in rows], schema)

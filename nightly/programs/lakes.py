@@ -1,8 +1,8 @@
 """Runs jobs that write tables of Iceberg, one after the other in one session; prints what was found as JSON.
 
-`lakes.py kill CONFIG DAY` is killed between two tables. `lakes.py facts FOLDER DAY...` does all else: FOLDER has the
-configs and the predictions that `test_lake.py` made. Three catalogs are of one warehouse: `lake` is written, `other` is
-what another session would see or write, `plain` keeps nothing in memory.
+`lakes.py kill CONFIG DAY` is killed between two tables. `lakes.py facts FOLDER TABLE,... DAY...` does all else: FOLDER
+has the configs and the predictions that `test_lake.py` made. Three catalogs are of one warehouse: `lake` is written,
+`other` is what another session would see or write, `plain` keeps nothing in memory.
 """
 
 from __future__ import annotations
@@ -102,6 +102,7 @@ class Facts:
     def reader(self) -> Any:
         """Reads a table of the day in a loop meanwhile: `reads` are the runs that each look found, with their rows."""
         reads: list[dict[str, int]] = []
+        failed: list[str] = []
         ended = threading.Event()
 
         def loop() -> None:
@@ -109,7 +110,7 @@ class Facts:
                 try:
                     reads.append(self.run_ids("metrics", self.day))
                 except Exception as error:
-                    reads.append({f"{type(error).__name__}: {error}": 0})
+                    failed.append(f"{type(error).__name__}: {error}")
 
         thread = threading.Thread(target=loop)
         thread.start()
@@ -118,7 +119,7 @@ class Facts:
         finally:
             ended.set()
             thread.join()
-            self.found["reads"] = reads
+            self.found |= {"reads": reads, "failed reads": failed}
 
 
 def rows_of(frame: DataFrame) -> list[str]:
@@ -131,7 +132,7 @@ def rows_of(frame: DataFrame) -> list[str]:
     return [*columns, *sorted(repr(tuple(row)) for row in frame.drop("run_id").collect())]
 
 
-def facts(folder: Path, days: list[str]) -> dict[str, Any]:
+def facts(folder: Path, names: list[str], days: list[str]) -> dict[str, Any]:
     tables.FIRST_PAUSE = 0.01  # nobody puts in place what is mixed here
     on = Facts(session.get_session(), folder, days)
     spark, day, found = on.spark, on.day, on.found
@@ -142,13 +143,13 @@ def facts(folder: Path, days: list[str]) -> dict[str, Any]:
         period = ("--from", on.old, "--to", day, "--only-missing")
         found["restored"] = [on.evaluate("job", *period), on.read("metrics"), on.runs()]
         shutil.copytree(folder / "later", folder / "predictions", dirs_exist_ok=True)
-        found["changed"] = [on.evaluate("job", *period), {t: on.read(t) for t in TABLES}]
-        found["files"] = [on.evaluate("files"), {t: on.files(t, "files") for t in TABLES}]
-        found["earlier"] = [{t: on.run_ids(t, on.before) for t in TABLES}, on.run_ids("score_counts", on.old)]
+        found["changed"] = [on.evaluate("job", *period), {t: on.read(t) for t in names}]
+        found["files"] = [on.evaluate("files"), {t: on.files(t, "files") for t in names}]
+        found["earlier"] = [{t: on.run_ids(t, on.before) for t in names}, on.run_ids("score_counts", on.old)]
         with after("metrics", fails):
             found["failed"] = [on.evaluate("job"), on.read("metrics"), on.runs()[-1]]
-        found["fewer"] = [on.evaluate("fewer"), {t: on.run_ids(t, day) for t in (*TABLES, "gates")}, on.read("gates")]
-    found["earlier again"] = [{t: on.run_ids(t, on.before) for t in TABLES}, on.run_ids("score_counts", on.old)]
+        found["fewer"] = [on.evaluate("fewer"), {t: on.run_ids(t, day) for t in (*names, "gates")}, on.read("gates")]
+    found["earlier again"] = [{t: on.run_ids(t, on.before) for t in names}, on.run_ids("score_counts", on.old)]
     found["old metrics"] = on.run_ids("metrics", on.old)
     runs = on.runs()
     found["wider"] = [on.evaluate("wider"), on.evaluate("wider", "--run-date", day, "--dry-run"), on.runs() == runs]
@@ -157,23 +158,23 @@ def facts(folder: Path, days: list[str]) -> dict[str, Any]:
     with after("metrics", lambda: second.extend(on.evaluate("second"))):
         found["two"] = [on.evaluate("job"), second, on.runs()[len(runs) :], on.read("metrics", prefix="lake.db.eval_")]
     found["two ids"] = on.run_ids("metrics", day)
+    runs, early = on.runs(), list[Any]()
+    with after("score_counts", lambda: early.extend(on.evaluate("second"))):
+        found["before results"] = [on.evaluate("job"), early, on.runs()[len(runs) :], {}]
+    found["before results"][-1] = {t: on.run_ids(t, day) for t in names}
     merge = ("merge", "--config", on.config("job"), "--output-prefix", "lake.db.month_", "--to", day, "--from")
     found["merged"] = [ran(*merge, on.old), ran(*merge, on.old, "--allow-missing")]
     found["merged"] += [{t: on.read(t, prefix="lake.db.month_") for t in ("metrics", "segment_auc")}]
     found["union"] = [on.evaluate("union"), {t: on.files(t, "union") for t in ("metrics", "segment_auc")}]
     show = ("show", "--table-prefix", "lake.db.eval_", "--format", "iceberg", "--run-date", day)
     found["shown"] = ran(*show, "--level", "total", "--metric", "roc_auc")
-    found["data files"] = [
-        row[0] for row in spark.read.table("plain.db.eval_metrics.files").select("partition.run_date").collect()
-    ]
-    found["data files"] = list(map(str, found["data files"]))
+    files = spark.read.table("plain.db.eval_metrics.files").select("partition.run_date").collect()
+    found["data files"] = [str(row[0]) for row in files]
     return found
 
-
-TABLES = ("metrics", "segment_auc", "class_counts", "score_counts", "class_cells")
 
 if __name__ == "__main__":
     if sys.argv[1] == "kill":
         killed(*sys.argv[2:])
     else:
-        print(json.dumps(facts(Path(sys.argv[2]), sys.argv[3:]), default=str))
+        print(json.dumps(facts(Path(sys.argv[2]), sys.argv[3].split(","), sys.argv[4:]), default=str))
