@@ -212,6 +212,33 @@ def test_days_whose_counts_were_removed_are_missing(run: Run, tmp_path: Path, mo
     assert "There are no 999999 days before" in said
 
 
+def test_days_whose_counts_are_replaced_while_they_are_added_up(
+    spark: SparkSession, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a run that is not in the ledger yet. Where frames are planned anew, they hold nothing of that day."""
+    counts = str(tmp_path / "results" / "class_cells" / f"run_date={DAYS[0]}")
+    write_day = job.write_day
+
+    def meanwhile(*arguments: Any) -> Outcome:
+        *others, unchanged = arguments
+
+        def replaced() -> None:
+            spark.read.parquet(counts).withColumn("run_id", F.lit("other")).write.parquet(f"{tmp_path}/other")
+            shutil.rmtree(counts)
+            shutil.move(f"{tmp_path}/other", counts)
+            unchanged()
+
+        return write_day(*others, replaced)
+
+    monkeypatch.setattr(job, "write_day", meanwhile)
+    code, said = run("merge", "--from", str(DAYS[0]), "--to", str(DAYS[1]))
+    assert code == cli.BAD_INPUT
+    assert f"{DAYS[0]} is not what its last finished run" in said
+    assert "0 of them of that run" in said
+    with pytest.raises(sm.DataError, match="No finished run"):
+        sm.read_results(spark, f"{tmp_path}/results/periods/{DAYS[0]}_{DAYS[1]}", "metrics", DAYS[1])
+
+
 def test_days_that_do_not_fit_are_refused_with_the_difference(run: Run, tmp_path: Path) -> None:
     code, _ = run("evaluate", "--run-date", str(DAYS[1]), columns={"positive": 0})
     assert code == cli.DONE

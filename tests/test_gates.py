@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import IntegerType, StringType
+from pyspark.sql.types import IntegerType, ShortType, StringType
 
 from sparkmetrics import schemas
 from sparkmetrics.columns import Keys
@@ -272,14 +272,15 @@ def asked() -> list[date]:
 @pytest.fixture(scope="module")
 def table(spark: SparkSession, asked: list[date]) -> DataFrame:
     """What all gates say, in one plan, brought together once."""
-    days = {7: BEFORE, **LAST_DAYS}
+    days = {7: BEFORE, 10: BEFORE, **LAST_DAYS}
 
     def past(day: date) -> DataFrame | None:
         asked.append(day)
         ago = (RUN_DATE - day).days
-        if ago == 10:
-            return metrics_of(spark, BEFORE, Keys((BY,), (SEX, CLASS), (StringType(), StringType(), StringType())))
-        return metrics_of(spark, days[ago]) if ago in days else None
+        # Integers of another width are the same keys.
+        kind = {10: StringType(), 7: ShortType()}.get(ago, IntegerType())
+        keys = Keys((BY,), (SEX, CLASS), (StringType(), StringType(), kind))
+        return metrics_of(spark, days[ago], keys) if ago in days else None
 
     gates = [Gate.make(SOURCE, name=name, **arguments) for name, (arguments, _) in CASES.items()]
     made = gate_table(metrics_of(spark, TODAY), KEYS, gates, past, RUN_DATE)
