@@ -21,6 +21,7 @@ import sparkmetrics as sm
 from sparkmetrics import cli, job, periods
 from sparkmetrics.job import Outcome
 from sparkmetrics.ledger import Record
+from sparkmetrics.periods import Period
 
 FIRST = date(2026, 11, 1)
 DAYS = [FIRST + timedelta(days=number) for number in range(4)]
@@ -176,6 +177,17 @@ def test_the_sum_of_days_is_the_union_of_their_rows(spark: SparkSession, run: Ru
     # The day itself is as it was.
     (day,) = sm.read_results(spark, f"{tmp_path}/results", "metrics", DAYS[1]).select(F.max("rows")).collect()
     assert day[0] < 150
+
+
+def test_periods_by_their_month_and_their_end(run: Run) -> None:
+    assert Period.ending(date(2026, 3, 1), 3) == Period(date(2026, 2, 27), date(2026, 3, 1))
+    assert Period.month(2028, 2) == Period(date(2028, 2, 1), date(2028, 2, 29))
+    code, said = run("merge", "--month", "2026-02")
+    assert code == cli.BAD_INPUT
+    assert "No saved counts of 2026-02-01, 2026-02-02" in said
+    code, said = run("merge", "--last", "2", "--run-date", "2026-03-01")
+    assert code == cli.BAD_INPUT
+    assert "No saved counts of 2026-02-28, 2026-03-01 in" in said
 
 
 def test_missing_days_are_named(spark: SparkSession, run: Run, tmp_path: Path) -> None:
