@@ -62,7 +62,7 @@ def merge(
     """
     if not of_predictions:
         # Counts can lie in many small pieces, such as the files of a month of saved days: a task of several costs less
-        # than one each, and brings their ties together. There are never fewer tasks than merge them.
+        # than one each, and brings their ties together. That leaves as many tasks as merge them at most.
         source = source.coalesce(plan.partitions)
     if not plan.of_workers:
         source = source.withColumn("tuple", ranges.tuple_hash(keys))
