@@ -324,9 +324,11 @@ def _check_merge(options: argparse.Namespace) -> str | None:
 
 def _date(text: str) -> date:
     try:
-        return date.fromisoformat(text)
+        if re.fullmatch(r"\d{4}-\d\d-\d\d", text):
+            return date.fromisoformat(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a date like 2026-11-29") from None
+        pass
+    raise argparse.ArgumentTypeError(f"{text!r} is not a date like 2026-11-29")
 
 
 def _days(text: str) -> timedelta:

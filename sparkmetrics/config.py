@@ -258,14 +258,16 @@ def _option_problems(config: Config) -> list[str]:
         Keys(tuple(config.columns.by), tuple(config.columns.segments)).check_distinct()
     except SchemaError as error:
         problems.append(f"columns.by, columns.segments: {error}")
+    lacking: dict[str, str] = {}
     try:
+        lacking = _source(config).lacking
         problems += _gates(config)[1]
     except ConfigError as error:
         problems.append(f"evaluate.{error}")
     if config.gates and "metrics" not in (config.output.tables or ["metrics"]):
         problems.append("output.tables: gates judge the table 'metrics': add it, or leave out gates.")
     try:
-        checked_tables(config.output.tables or (), RESULT_TABLES)
+        checked_tables(config.output.tables or (), RESULT_TABLES, lacking)
     except ConfigError as error:
         problems.append(f"output.{error}")
     return problems
@@ -281,19 +283,24 @@ def gates_of(config: Config) -> tuple[Gate, ...]:
 
 def _gates(config: Config) -> tuple[tuple[Gate, ...], list[str]]:
     """The gates, and what is wrong with them. Raises ConfigError for what is wrong with the evaluation itself."""
+    source = _source(config)
+    check_fit(source)
+    return checked_gates(source, [section.model_dump() for section in config.gates])
+
+
+def _source(config: Config) -> Source:
+    """What is evaluated, and of what. Raises ConfigError for options that are wrong by themselves."""
     columns = config.columns
     # The models of a wide table are a `by` column.
     keys = Keys((*columns.by, *([] if columns.scores is None else ["model"])), tuple(columns.segments))
     options = Options.make(keys, **config.evaluate.model_dump(exclude={"invalid_rows"}))
-    source = Source(
+    return Source(
         keys,
         options,
         scores=columns.score is not None or columns.scores is not None,
         classes=columns.prediction is not None or columns.probabilities is not None,
         probabilities=columns.probabilities is not None,
     )
-    check_fit(source)
-    return checked_gates(source, [section.model_dump() for section in config.gates])
 
 
 def _described(error: ValidationError) -> list[str]:

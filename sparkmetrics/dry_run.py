@@ -8,6 +8,8 @@ from sparkmetrics import job, session, sources
 from sparkmetrics.columns import listed
 from sparkmetrics.config import Config, gates_of
 from sparkmetrics.gates import check_values
+from sparkmetrics.ranges import Sizing
+from sparkmetrics.states import clean_predictions, scan_for
 
 
 def described(config: Config, day: date, last: date | None = None) -> str:
@@ -22,12 +24,14 @@ def described(config: Config, day: date, last: date | None = None) -> str:
     spark = session.get_session()
     sources.check_apart(on_day.predictions, output)
     store = job.open_store(spark, output, day, "dry run")
-    predictions, _ = sources.read_predictions(spark, on_day.predictions)
+    predictions, files = sources.read_predictions(spark, on_day.predictions)
+    clean, classes = clean_predictions(predictions, **columns.model_dump(), classes=options.classes)
+    scan = scan_for(files, on_day.predictions.reader, clean, Sizing(), of_classes=classes is not None)
     evaluation = job.planned(on_day, predictions)
     store.check(lambda: job.frames_of(on_day, predictions))
     keys, checked, gates = evaluation.states.keys, evaluation.options, gates_of(config)
     check_values(gates, keys)
-    tables = [*evaluation.tables(output.tables), *(["gates"] if gates else [])]
+    tables = [*job.tables_of(evaluation, output), *(["gates"] if gates else [])]
     source = on_day.predictions
     name = source.path or source.table
     where = f", where {source.filter}" if source.filter else ""
@@ -40,7 +44,7 @@ def described(config: Config, day: date, last: date | None = None) -> str:
     by = f"each distinct ({', '.join(keys.by)})" if keys.by else "all rows together"
     lines = {
         "run date": day.isoformat() if last is None else f"{day} to {last}, one after the other; below, of {day}",
-        "predictions": f"{name}{where}",
+        "predictions": f"{name}{where}, read by {'Spark' if scan is None else 'workers with pyarrow'}",
         "columns": "; ".join(of_what),
         "invalid rows": options.invalid_rows,
         "groups": f"{by}, at {len(checked.levels)} levels: {'; '.join(checked.level_names)}",

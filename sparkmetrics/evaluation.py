@@ -51,17 +51,21 @@ class Evaluation:
     """
 
     def __init__(self, states: States, options: Options, run_id: str | None = None) -> None:
-        row_kinds.check_fit(row_kinds.Source(states.keys, options, *states.given))
+        source = row_kinds.Source(states.keys, options, *states.given)
+        row_kinds.check_fit(source)
         self.states = states
         self.options = options
         self.run_id = run_id or uuid.uuid4().hex
         self._small = SmallGroups(options.min_group_rows)
+        self._lacking = source.lacking
+        if states.scores is None and states.positive is None:
+            self._lacking["confusion"] = "two classes: give score, scores, or a prediction of two classes"
 
     @property
     def counts(self) -> ScoreCounts:
         """The score counts. Raises ConfigError for an evaluation of classes alone."""
         if self.states.scores is None:
-            raise ConfigError("curves, gains, calibration and AUCs of segments need scores: give score or scores.")
+            raise ConfigError("Score counts need scores: give score or scores.")
         return self.states.scores
 
     def metrics(self) -> DataFrame:
@@ -129,8 +133,8 @@ class Evaluation:
         ------
         ConfigError : no prediction or probabilities were given, or another `normalize`.
         """
-        if self.states.classes is None:
-            raise ConfigError("class_counts needs predicted classes: give prediction or probabilities to evaluate.")
+        self._check_has("class_counts")
+        assert self.states.classes is not None  # since it has
         if normalize not in (None, *NORMALIZE):
             raise ConfigError(f"normalize must be None or one of {listed(NORMALIZE)}, found {normalize!r}.")
         keys, leveled = self.states.keys, counts_at_levels(self.states.classes, self.options.levels)
@@ -158,6 +162,7 @@ class Evaluation:
         ------
         ConfigError : a threshold that is not a number; neither scores nor a prediction of two classes.
         """
+        self._check_has("confusion")
         found = []
         if thresholds is not None and self.states.scores is None:
             raise ConfigError("confusion cuts scores at thresholds, and this evaluation has predictions alone.")
@@ -167,8 +172,6 @@ class Evaluation:
         if self.states.classes is not None and self.states.positive is not None:
             leveled = counts_at_levels(self.states.classes, self.options.levels)
             found.append(cells_of_class(leveled, self.states.keys, self.states.positive))
-        if not found:
-            raise ConfigError("confusion needs two classes: give score, scores, or a prediction of two classes.")
         fields = [*group_columns(self.states.keys), "rows", *(field.name for field in schemas.CONFUSION)]
         table = reduce(DataFrame.unionByName, (f.select(*fields) for f in found))
         return self._table(self._small.emptied(table, F.col("rows"), CELLS), schemas.CONFUSION)
@@ -183,6 +186,7 @@ class Evaluation:
         exact ROC point is within 1 / curve_points of the polyline; between points interpolate tp and fp, never
         precision. A group whose weights are all 0 has no curve.
         """
+        self._check_has("curves")
         options = self.options
         points = self._passes.rows(POINTS)
         ranges = self._passes.rows(GROUPS) if options.curve_points is None else points
@@ -199,6 +203,7 @@ class Evaluation:
         cumulative_lift, run_id`. Bucket 1 has the highest scores. `rows` and `positives` are weights, and fractions
         where an edge falls inside a row or a tie. A group whose weights are all 0 has no rows.
         """
+        self._check_has("gains")
         tops = ranking.tops(self.options.parameters)
         table = buckets.gains_table(self._passes.groups_with(tops), self.counts.keys, tops)
         return self._table(self._of_large_groups(table), schemas.GAINS)
@@ -221,6 +226,7 @@ class Evaluation:
         ------
         ConfigError : another strategy.
         """
+        self._check_has("calibration")
         if strategy not in STRATEGIES:
             raise ConfigError(f"strategy must be one of {listed(STRATEGIES)}, found {strategy!r}.")
         bins = probability.score_bins(self.options.parameters)
@@ -245,7 +251,7 @@ class Evaluation:
         ------
         ConfigError : no scores, or no level with a segment column.
         """
-        self._check_levels("segment_auc")
+        self._check_has("segment_auc")
         table = pair_table(self._passes.pair_wins, self._passes.pair_levels, self._small)
         return self._table(table, schemas.segment_auc(self.counts.weighted), False)
 
@@ -266,7 +272,7 @@ class Evaluation:
 
         Source: Borkan et al. 2019, "Nuanced metrics for measuring unintended bias", with segments for subgroups.
         """
-        self._check_levels("segment_summary")
+        self._check_has("segment_summary")
         table = summary_table(self._passes.sides, self.counts.keys, self._small)
         return self._table(table, schemas.SEGMENT_SUMMARY)
 
@@ -287,7 +293,7 @@ class Evaluation:
         ------
         ConfigError : no scores, or no level with a segment column.
         """
-        self._check_levels("segment_gap")
+        self._check_has("segment_gap")
         table = gap_table(self._passes.sides, self.counts.keys, Sums(self.counts.weighted), self._small)
         return self._table(table, schemas.SEGMENT_GAP, False)
 
@@ -306,7 +312,7 @@ class Evaluation:
         ------
         ConfigError : no level with a segment column.
         """
-        self._check_levels("segment_disparity", of_scores=False)
+        self._check_has("segment_disparity")
         levels, known = self.options.segment_levels, known_metrics(self.options.parameters)
         table = disparity_table(self._metric_rows(), self.states.keys, *levels, known)
         return self._table(table, schemas.SEGMENT_DISPARITY, False)
@@ -322,20 +328,10 @@ class Evaluation:
         ------
         ConfigError : a name of no table, or of one that this evaluation does not have.
         """
-        found: dict[str, Callable[[], DataFrame]] = {"metrics": self.metrics}
-        if self.states.scores is not None or self.states.positive is not None:
-            found["confusion"] = self.confusion
-        if self.states.scores is not None:
-            found |= {"curves": self.curves, "gains": self.gains, "calibration": self.calibration}
-        if any(self.options.levels):
-            if self.states.scores is not None:
-                found |= {"segment_auc": self.segment_auc, "segment_summary": self.segment_summary}
-                found["segment_gap"] = self.segment_gap
-            found["segment_disparity"] = self.segment_disparity
-        if self.states.classes is not None:
-            found["class_counts"] = self.class_counts
-        names = list(found) if wanted is None else checked_tables(wanted, found)
-        return {name: found[name] for name in names}
+        lacking = self._lacking
+        had = [name for name in schemas.RESULT_TABLES if name not in lacking]
+        names = had if wanted is None else checked_tables(wanted, schemas.RESULT_TABLES, lacking)
+        return {name: getattr(self, name) for name in names}
 
     def share(self, tables: Collection[str] | None = None) -> None:
         """Prepares to make several tables in one pass over the scores, which is kept until `unpersist`.
@@ -368,11 +364,10 @@ class Evaluation:
         """The passes over the scores."""
         return Passes(self.counts, self.options)
 
-    def _check_levels(self, table: str, of_scores: bool = True) -> None:
-        """Raises ConfigError where there are no scores or no segments for a table."""
-        _ = of_scores and self.counts
-        if not any(self.options.levels):
-            raise ConfigError(f"{table} needs a level with at least one segment column; levels has only the total.")
+    def _check_has(self, table: str) -> None:
+        """Raises ConfigError for a table that this evaluation cannot have."""
+        if table in self._lacking:
+            raise ConfigError(f"{table} needs {self._lacking[table]}.")
 
     def _of_large_groups(self, table: DataFrame) -> DataFrame:
         """A table of several rows a group, of which small groups keep one."""

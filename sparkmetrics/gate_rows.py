@@ -35,6 +35,8 @@ TOLD: dict[str, DataType] = {
     **{"threshold": _NUMBER, "at_threshold": _FLAG},
     **{"min": _NUMBER, "max": _NUMBER, "max_drop": _NUMBER, "min_ratio": _NUMBER, "max_ratio": _NUMBER},
     **{"min_rows": LongType(), "interval": _FLAG, "rises": _FLAG},
+    # where it fails only beyond the interval: its quantile, and the metric's range
+    **{"z": _NUMBER, "least": _NUMBER, "largest": _NUMBER},
     # the days of its reference, counted back from the run date, and how many need a value
     **{"is_median": _FLAG, "first_day": IntegerType(), "last_day": IntegerType(), "days_needed": IntegerType()},
     # words for messages
@@ -74,6 +76,8 @@ def _told(position: int, gate: Gate, keys: Keys, run_date: date, unread: Mapping
         **values,
         "gate": position,
         "class": gate.class_,
+        "z": gate.z,
+        **dict(zip(("least", "largest"), gate.scale if gate.interval else (None, None), strict=True)),
         # A metric whose lowest value is best gets worse by rising.
         "rises": gate.best == "lowest",
         "is_median": gate.median_of is not None,
@@ -162,7 +166,7 @@ def _asked(rows: DataFrame, keys: Keys, gates: Sequence[Gate], told: Column) -> 
 
 def _judged(asked: DataFrame, keys: Keys) -> DataFrame:
     """One row a gate and group; of the days of a reference those count where the group has enough rows."""
-    row = F.struct("value", "lower", "upper", "reason", "rows", "threshold")
+    row = F.struct("value", "lower", "upper", "reason", "rows", "positives", "negatives", "threshold")
     is_today = F.col("ago") == 0
     value = F.when(~is_today & (F.col("rows") >= F.col("of.min_rows")), F.col("value"))
     return asked.groupBy(F.col("of.gate").alias("gate"), *keys.columns).agg(

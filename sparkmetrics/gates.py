@@ -14,6 +14,7 @@ from sparkmetrics.columns import TOTAL, Keys, listed
 from sparkmetrics.errors import ConfigError
 from sparkmetrics.key_values import key_text
 from sparkmetrics.metrics import Metric
+from sparkmetrics.metrics.intervals import quantile
 from sparkmetrics.metrics.known import known_metrics
 from sparkmetrics.metrics.registry import Best
 from sparkmetrics.options import MOST_ROWS
@@ -39,7 +40,9 @@ class Gate:
     min_ratio, max_ratio : bounds of value / reference.
     days_ago, median_of : the reference: the value so many days ago, or the median of the last days.
     min_rows : groups of fewer rows are not judged.
-    interval : whether it fails only beyond the interval.
+    z : the quantile of the interval beyond which alone it fails (`metrics.intervals.quantile`); None where the value
+        counts.
+    scale : the metric's least and largest value.
     best : which end of the metric is good.
     """
 
@@ -60,8 +63,14 @@ class Gate:
     days_ago: int | None
     median_of: int | None
     min_rows: int
-    interval: bool
+    z: float | None
+    scale: tuple[float, float]
     best: Best
+
+    @property
+    def interval(self) -> bool:
+        """Whether it fails only beyond the interval."""
+        return self.z is not None
 
     @property
     def days(self) -> range:
@@ -151,7 +160,8 @@ class Gate:
             days_ago=days_ago,
             median_of=median_of,
             min_rows=min_rows,
-            interval=beyond is not None,
+            z=None if beyond is None else quantile(of.options.parameters.confidence),
+            scale=found.range,
             best=found.best,
         )
 

@@ -129,7 +129,7 @@ def write_day(
     """
     gates = gates_of(job)
     check_values(gates, states.keys)
-    Evaluation(states, options_of(job, states.keys)).tables(job.output.tables)  # asked before anything is written
+    tables_of(Evaluation(states, options_of(job, states.keys)), job.output)  # asked before anything is written
     try:
         store.begin()
         ended = _filled(store, record, states, job, gates, progress)
@@ -164,7 +164,7 @@ def _filled(
     evaluation = Evaluation(states, options, record.run_id)
     try:
         evaluation.share(job.output.tables)
-        for name, table in evaluation.tables(job.output.tables).items():
+        for name, table in tables_of(evaluation, job.output).items():
             progress.step(f"{name}, {record.rows_used:,} rows of predictions")
             store.write(name, table())
             log.info("run %s: %s, %d rows", record.run_id, name, store.tables[name])
@@ -215,10 +215,18 @@ def planned(job: Config, predictions: DataFrame) -> Evaluation:
     return Evaluation(states, options_of(job, clean.keys))
 
 
+def tables_of(evaluation: Evaluation, output: OutputSection) -> dict[str, Callable[[], DataFrame]]:
+    """The tables of results that a config asks for. Raises ConfigError for one that the evaluation cannot have."""
+    try:
+        return evaluation.tables(output.tables)
+    except ConfigError as error:
+        raise ConfigError(f"output.{error}") from None
+
+
 def frames_of(job: Config, predictions: DataFrame) -> dict[str, DataFrame]:
     """The tables that a run would write of scores and of two classes, for their columns."""
     evaluation = planned(job, predictions)
-    frames = {name: make() for name, make in evaluation.tables(job.output.tables).items()}
+    frames = {name: make() for name, make in tables_of(evaluation, job.output).items()}
     if job.output.save_counts:
         frames |= {name: frame.withColumn("run_id", F.lit("")) for name, frame in saved(evaluation.states).items()}
     evaluation.unpersist()

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from numbers import Integral, Real
-from typing import Any, TypeGuard
+from typing import Any, TypeGuard, TypeVar
 
 from sparkmetrics.class_columns import class_name
 from sparkmetrics.columns import Keys, level_name, listed
@@ -18,6 +18,8 @@ from sparkmetrics.metrics.counts import Cells
 from sparkmetrics.metrics.known import known_metrics
 from sparkmetrics.metrics.parameters import ALIKE, ZERO_ONE, Region
 
+T = TypeVar("T")
+
 RULES = (">=", ">")
 """When a score is a predicted positive at a threshold."""
 
@@ -26,7 +28,10 @@ CURVE_COLUMNS = ("tpr", "fpr", "precision", "predicted_positive_rate", "lift")
 
 
 MOST = 100_000
-"""Most points of a curve, buckets and bins: they are lists in one row."""
+"""Most points of a curve, buckets, bins and thresholds: they are lists in one row."""
+
+MOST_METRICS = 100
+"""Most values of a parameter each of which makes a metric."""
 
 MOST_ROWS = 10**15
 """Most rows that a group can be asked to have: doubles count no more than 9 times that exactly."""
@@ -129,12 +134,12 @@ class Options:
         if not _is_number(confidence) or not 0.0 < confidence <= MOST_CONFIDENCE:
             raise ConfigError(f"confidence must be a number between 0 and 1, for example 0.95, found {confidence!r}.")
         parameters = Parameters(
-            beta=_betas(beta),
+            beta=_at_most(MOST_METRICS, "beta", _betas(beta)),
             costs=_cells("costs", costs, default=0.0) if costs is not None else ZERO_ONE,
             payoffs=_cells("payoffs", payoffs, default=0.0) if payoffs is not None else None,
             accuracy_weights=_weights(accuracy_weights),
-            partial_auc=_regions(partial_auc),
-            top_k=_tops(top_k),
+            partial_auc=_at_most(MOST_METRICS, "partial_auc", _regions(partial_auc)),
+            top_k=_at_most(MOST_METRICS, "top_k", _tops(top_k)),
             buckets=_count("buckets", buckets),
             calibration_bins=_count("calibration_bins", calibration_bins),
             confidence=float(confidence),
@@ -157,13 +162,16 @@ class Options:
         )
 
 
-def checked_tables(tables: object, known: Collection[str]) -> list[str]:
-    """Names of tables, each once. Raises ConfigError for one that is not known."""
+def checked_tables(tables: object, known: Collection[str], lacking: Mapping[str, str]) -> list[str]:
+    """Names of tables, each once. Raises ConfigError for one that is not known, or that lacks what it needs."""
     if not _is_list(tables) or isinstance(tables, Mapping):
         raise ConfigError(f"tables must be a list of tables, for example ['metrics', 'curves'], found {tables!r}.")
     unknown = [name for name in tables if name not in known]
     if unknown:
-        raise ConfigError(f"tables: there is no {listed(unknown)} here. These are: {listed(known, 20)}.")
+        raise ConfigError(f"tables: there is no {listed(unknown)}. There are: {listed(known, 20)}.")
+    for name in tables:
+        if name in lacking:
+            raise ConfigError(f"tables: {name} needs {lacking[name]}.")
     return list(dict.fromkeys(tables))
 
 
@@ -184,7 +192,7 @@ def _metrics(names: object, parameters: Parameters) -> tuple[str, ...] | None:
 
 def checked_thresholds(thresholds: Sequence[float]) -> tuple[float, ...]:
     """Thresholds as floats, each once. Raises ConfigError for what is not a number."""
-    return _numbers("thresholds", thresholds, "[0.5]")
+    return _at_most(MOST, "thresholds", _numbers("thresholds", thresholds, "[0.5]"))
 
 
 def _numbers(name: str, numbers: object, example: str) -> tuple[float, ...]:
@@ -328,6 +336,13 @@ def _count(name: str, value: object, also: str = "", least: int = 1, most: int =
     if int(value) > most:
         raise ConfigError(f"{name} must be at most {most:,}, found {value!r}.")
     return int(value)
+
+
+def _at_most(most: int, name: str, values: tuple[T, ...]) -> tuple[T, ...]:
+    """The values, if they are not too many."""
+    if len(values) > most:
+        raise ConfigError(f"{name} must be at most {most:,} values, found {len(values):,}.")
+    return values
 
 
 def _is_number(value: object) -> bool:

@@ -209,9 +209,9 @@ class ParquetPath:
         try:
             values = self.table.sparkSession.createDataFrame(rows, text).select(F.col(quote(number)), *typed)
             kept = values.where(condition).select(F.col(quote(number))).collect()
-        except SPARK_ERRORS as error:
+        except SPARK_ERRORS:
             raise NotExactError(
-                f"the filter {condition!r} is not of partition columns alone: {first_line(error)}"
+                f"the filter {condition!r} is not of the partition columns {listed(names)} alone"
             ) from None
         return [files[int(row[0])] for row in kept]
 

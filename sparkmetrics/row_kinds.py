@@ -1,4 +1,4 @@
-"""The rows that a group has of a metric in the table `metrics`, known from the options alone."""
+"""What an evaluation has, known from its options alone: its tables, and the rows of each metric in `metrics`."""
 
 from __future__ import annotations
 
@@ -10,8 +10,13 @@ from sparkmetrics.columns import Keys, listed
 from sparkmetrics.errors import ConfigError
 from sparkmetrics.metrics import Metric, score_metrics, threshold_metrics
 from sparkmetrics.metrics.classes import CLASS
+from sparkmetrics.metrics.known import known_metrics
 from sparkmetrics.metrics.multiclass import POOLED, ROC_AUC_OVO, TOP_K_ACCURACY, top_k_metrics
 from sparkmetrics.options import Options
+
+OF_SCORES = ("curves", "gains", "calibration", "segment_auc", "segment_summary", "segment_gap")
+OF_SEGMENTS = ("segment_auc", "segment_summary", "segment_gap", "segment_disparity")
+"""Tables that need scores, and levels that have segments."""
 
 PREDICTION = "prediction"
 """The threshold of a metric of predicted classes, which nothing was cut at."""
@@ -34,6 +39,16 @@ class Source:
     scores: bool = True
     classes: bool = False
     probabilities: bool = False
+
+    @property
+    def lacking(self) -> dict[str, str]:
+        """The tables that it cannot have, and what each needs. Whether there are two classes is not known here."""
+        found = {} if self.classes else {"class_counts": "predicted classes: give prediction or probabilities"}
+        if not any(self.options.levels):
+            found |= dict.fromkeys(OF_SEGMENTS, "a level with at least one segment column; levels has only the total")
+        if not self.scores:
+            found |= dict.fromkeys(OF_SCORES, "scores: give score or scores")
+        return found
 
 
 class Kind(NamedTuple):
@@ -95,13 +110,16 @@ def row_kinds(of: Source, name: str) -> dict[Kind, tuple[Metric, bool]]:
 
 
 def check_fit(of: Source) -> None:
-    """Raises ConfigError for classes that are named where there are none, and where no wanted metric can be had."""
+    """Raises ConfigError for classes that are named where there are none, and for metrics that cannot be had."""
     options = of.options
     if not of.classes and (options.classes, options.class_costs) != (None, None):
         raise ConfigError("classes and class_costs need prediction or probabilities: give one, or leave them out.")
-    if options.metrics is not None and not any(row_kinds(of, name) for name in options.metrics):
-        needed = "score, scores" if of.classes else "prediction"
-        raise ConfigError(f"metrics: {listed(options.metrics)} need {needed} or probabilities.")
+    if lacking := [name for name in options.metrics or () if not row_kinds(of, name)]:
+        had = [name for name in known_metrics(options.parameters) if row_kinds(of, name)]
+        raise ConfigError(
+            f"metrics: {listed(lacking)} cannot be had of the columns given (score, prediction, probabilities). These "
+            f"can: {listed(had, 100)}."
+        )
 
 
 def _averages(metric: Metric) -> tuple[str, ...]:

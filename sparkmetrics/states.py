@@ -125,7 +125,7 @@ def read_states(
         weight=weight,
         positive=positive,
     )
-    scan = _scan(files, reader, clean, sizing, of_classes=more is not None)
+    scan = scan_for(files, reader, clean, sizing, of_classes=more is not None)
     sampling = sizing if scan is None else sizing.sampling(scan.pieces.rows)
     plan, row_counts = inspection.inspect(clean, sampling, invalid_rows, scan)
     origin = Origin(
@@ -198,8 +198,21 @@ def clean_predictions(
     return clean, more
 
 
-def _scan(files: ParquetPath | None, reader: str, clean: Predictions, sizing: Sizing, of_classes: bool) -> Scan | None:
-    """How workers read the predictions themselves; None where Spark does, which is logged with the reason."""
+def scan_for(
+    files: ParquetPath | None, reader: str, clean: Predictions, sizing: Sizing, of_classes: bool
+) -> Scan | None:
+    """How workers read the predictions themselves; None where Spark does, which is logged with the reason.
+
+    Parameters
+    ----------
+    files, reader, sizing : as in `read_states`.
+    clean : the predictions.
+    of_classes : whether there are predicted classes or probabilities.
+
+    Raises
+    ------
+    ConfigError : the reader is "arrow", and it might not read what Spark reads.
+    """
     if reader not in READERS:
         raise ConfigError(f"reader must be one of {listed(READERS)}, found {reader!r}.")
     if reader == "spark":
@@ -213,7 +226,10 @@ def _scan(files: ParquetPath | None, reader: str, clean: Predictions, sizing: Si
         return scan_of(files, clean, sizing, tasks=ranges.shuffle_partitions(files.table), schemes=schemes)
     except NotExactError as why:
         if reader == "arrow":
-            raise ConfigError(f"reader='arrow' cannot read the predictions: {why}. Use 'auto' or 'spark'.") from None
+            raise ConfigError(
+                f"reader='arrow' (predictions.reader of a config) cannot read the predictions: {why}. Use 'auto' or "
+                "'spark'."
+            ) from None
         if files is not None:
             log.info("Spark reads the predictions: %s", why)
     return None

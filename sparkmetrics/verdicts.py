@@ -17,7 +17,7 @@ from sparkmetrics.columns import TOTAL, Keys, quote
 from sparkmetrics.gate_rows import groups, has_keys, rows_of_day, told_of
 from sparkmetrics.gates import Gate, check_values
 from sparkmetrics.metrics.arithmetic import ratio
-from sparkmetrics.metrics.intervals import least_difference
+from sparkmetrics.metrics.intervals import least_difference, wilson
 from sparkmetrics.segment_names import value_text
 
 PASSED, FAILED, NOT_JUDGED = "passed", "failed", "not judged"
@@ -152,8 +152,8 @@ def _verdicts(groups: DataFrame, keys: Keys) -> DataFrame:
 
 def _compared(groups: DataFrame) -> DataFrame:
     """Groups with `reference`, and what is compared: `highest`, `lowest`, `worse`, `surely_worse`, `share`."""
-    of, before, reference, worse = F.col("of"), F.col("before"), F.col("reference"), F.col("worse")
-    value, lower, upper = (F.col(f"now.{name}") for name in ("value", "lower", "upper"))
+    of, before, reference, worse = F.col("of"), F.col("limits_before"), F.col("reference"), F.col("worse")
+    value, lower, upper = F.col("now.value"), F.col("limits.lower"), F.col("limits.upper")
     enough = (of["days_needed"] > 0) & (F.col("days") >= of["days_needed"])
     # A median is a fixed number.
     before_lower, before_upper = (
@@ -164,6 +164,7 @@ def _compared(groups: DataFrame) -> DataFrame:
     )
     return (
         groups.withColumn("reference", F.when(enough, F.col("median")))
+        .withColumns({"limits": _limits(of, F.col("now")), "limits_before": _limits(of, F.col("before"))})
         .withColumns(
             {
                 "highest": F.when(of["interval"], upper).otherwise(value),
@@ -174,6 +175,22 @@ def _compared(groups: DataFrame) -> DataFrame:
         )
         .withColumn("surely_worse", F.when(of["interval"], beyond_noise).otherwise(worse))
     )
+
+
+def _limits(of: Column, row: Column) -> Column:
+    """The interval of a row as a gate takes it: `lower` and `upper`.
+
+    An interval of no width, such as DeLong's of an AUC of 1 however few its rows, tells nothing of noise. Then it is
+    the score interval of the largest variance that an AUC a can have, a (1 - a) / min(P, N), Gini put on its scale.
+
+    Source: Birnbaum and Klose 1957 for the variance.
+    """
+    span = of["largest"] - of["least"]
+    share, size = (row["value"] - of["least"]) / span, F.least(row["positives"], row["negatives"])
+    widest = (of["least"] + span * limit for limit in wilson(share, size, of["z"]))
+    flat = row["lower"] == row["upper"]
+    limits = zip(("lower", "upper"), widest, strict=True)
+    return F.struct(*(F.when(flat, limit).otherwise(row[name]).alias(name) for name, limit in limits))
 
 
 def _failures() -> list[Column]:

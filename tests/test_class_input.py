@@ -294,7 +294,7 @@ def test_more_than_2000_classes_are_an_error(spark: SparkSession) -> None:
 def test_tables_need_what_they_are_made_from(small: DataFrame) -> None:
     of_classes = sm.evaluate(small, label="y", prediction="guess")
     for name in ("curves", "gains", "calibration", "segment_auc"):
-        with pytest.raises(sm.ConfigError, match="AUCs of segments need scores: give score or scores"):
+        with pytest.raises(sm.ConfigError, match=f"{name} needs scores: give score or scores"):
             getattr(of_classes, name)()
     with pytest.raises(sm.ConfigError, match="confusion needs two classes"):
         of_classes.confusion()

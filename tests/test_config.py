@@ -111,9 +111,28 @@ BAD = [
     (changed("evaluate", max_pair_segments=1), ["evaluate.max_pair_segments must be a whole number of at least 2"]),
     (changed("evaluate", levels="cubes"), ["evaluate.levels: 'cubes' is not a segment column", "'cube'"]),
     (changed("columns", id="row"), ["columns.id: 'row' is not supported by this version"]),
-    (changed("output", tables=["metrics", "metric"]), ["output.tables: there is no 'metric' here", "'metrics', "]),
+    (
+        changed("output", tables=["metrics", "metric"]),
+        ["output.tables: there is no 'metric'. There are: ", "'metrics', "],
+    ),
     (changed("output", tables=[]), ["output.tables"]),
+    (
+        changed("output", tables=["metrics", "segment_gap"]),
+        ["output.tables: segment_gap needs a level with at least one"],
+    ),
+    (changed("output", tables=["class_counts"]), ["output.tables: class_counts needs predicted classes: give predi"]),
+    (
+        changed("columns", score=None, prediction="p", segments=["s"]) | {"output": {"path": "r", "tables": ["gains"]}},
+        ["output.tables: gains needs scores: give score or scores"],
+    ),
     (changed("evaluate", metrics=["auc"]), ["evaluate.metrics: 'auc' is no metric of this evaluation", "'roc_auc'"]),
+    (
+        changed("evaluate", metrics=["f1_of_means", "ks", "cohen_kappa_linear"]),
+        [
+            "evaluate.metrics: 'f1_of_means', 'cohen_kappa_linear' cannot be had of the columns given",
+            "can: 'accuracy', ",
+        ],
+    ),
     (changed("predictions", reader="fast"), ["predictions.reader", "found 'fast'"]),
     (changed("output", format="orc"), ["output.format", "'parquet', 'delta' or 'iceberg'", "found 'orc'"]),
     (

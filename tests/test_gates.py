@@ -359,6 +359,34 @@ def test_without_keys_and_without_results(spark: SparkSession) -> None:
     assert [(row["status"], row["reason"]) for row in nothing.collect()] == [(NOT_JUDGED, "no results")]
 
 
+def test_an_interval_of_no_width_is_certain_only_of_many_rows(spark: SparkSession) -> None:
+    keys = Keys((BY,), (), (StringType(),))
+    source, flat = Source(keys, Options.make(keys)), {"few": 3.0, "many": 3000.0}
+    perfect = [
+        total("roc_auc", 1.0, 1.0, 1.0, **{BY: name, "positives": 9e6, "negatives": size})
+        for name, size in flat.items()
+    ]
+    fallen = [total("roc_auc", 0.8, 0.75, 0.84, **{BY: name, "rows": 1e6}) for name in flat]
+    constant = [
+        total("gini", 0.0, 0.0, 0.0, **{BY: name, "positives": size, "negatives": 9e6}) for name, size in flat.items()
+    ]
+    gates = [
+        Gate.make(source, name="fall", metric="roc_auc", days_ago=1, beyond="interval"),
+        Gate.make(source, name="constant", metric="gini", min=0.4, beyond="interval"),
+        Gate.make(source, name="held", metric="gini", max=0.4, beyond="interval"),
+    ]
+    judged = gate_table(
+        metrics_of(spark, fallen + constant, keys), keys, gates, lambda day: metrics_of(spark, perfect, keys), RUN_DATE
+    )
+    found = {(row["gate"], row[BY]): row for row in judged.collect()}
+    statuses = {where: row["status"] for where, row in found.items()}
+    certain = {("fall", "many"): FAILED, ("constant", "many"): FAILED}
+    assert statuses == {(gate.name, name): PASSED for gate in gates for name in flat} | certain
+    highest = 2.0 * wilson(0.5, 3000.0, quantile(0.95))[1] - 1.0
+    assert rounded(found["constant", "many"]["reason"]) == rounded(f"value 0.0, at most {highest}, is below min 0.4")
+    assert (found["constant", "many"]["lower"], found["constant", "many"]["upper"]) == (0.0, 0.0)
+
+
 def test_the_limit_of_a_difference_is_newcombes() -> None:
     # 56 of 70 against 48 of 80: 0.0524, Newcombe 1998, table II (a), method 10.
     z = quantile(0.95)

@@ -267,5 +267,5 @@ def test_class_counts_add_up(spark: SparkSession, tmp_path: Path) -> None:
     read = sm.read_class_counts(spark, str(tmp_path / "counts")).evaluate(classes=CLASSES)
     whole = sm.evaluate(frame, classes=CLASSES, **columns)
     assert_same_bits(tables(read, names), tables(whole, names))
-    with pytest.raises(sm.ConfigError, match="AUCs of segments need scores"):
+    with pytest.raises(sm.ConfigError, match="curves needs scores"):
         read.curves()

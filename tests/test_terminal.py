@@ -55,7 +55,7 @@ def test_a_dry_run_says_the_plan_and_does_nothing(
     assert evaluate(tmp_path, "--dry-run") == cli.DONE
     said = capsys.readouterr().out
     for words in (
-        f"predictions:  {folder}/predictions, where p > 0",
+        f"predictions:  {folder}/predictions, where p > 0, read by Spark",
         "label 'y' (positive: 1); score 'p'",
         "each distinct (model), at 2 levels: total; seg",
         "0.5, 0.25 (score >= threshold)",
@@ -72,6 +72,20 @@ def test_a_dry_run_says_the_plan_and_does_nothing(
     assert evaluate(tmp_path, "--dry-run") == cli.BAD_INPUT
     assert "score column 'q' is not in the table" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["job.yaml"]
+
+
+@pytest.mark.parametrize("words", [["--dry-run"], []])
+def test_what_pyarrow_cannot_read_is_told_before_the_run(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    arrow = {"path": str(folder / "predictions"), "reader": "arrow"}
+    write_config(tmp_path, predictions=arrow)
+    assert evaluate(tmp_path, *words) == cli.BAD_INPUT
+    said = capsys.readouterr().err
+    assert "(predictions.reader of a config) cannot read the predictions: the filter 'p > 0' is more than" in said
+    write_config(tmp_path, predictions=arrow | {"filter": None}, output={"tables": ["confusion"]})
+    assert evaluate(tmp_path, *words) == cli.DONE
+    assert ("predictions, read by workers with pyarrow" in capsys.readouterr().out) == bool(words)
 
 
 def test_a_dry_run_of_many_days(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,7 +12,7 @@ def quantile(confidence: float) -> float:
     return NormalDist().inv_cdf((1.0 + confidence) / 2.0)
 
 
-def wilson(share: Number, size: Number, z: float) -> tuple[Number, Number]:
+def wilson(share: Number, size: Number, z: Number) -> tuple[Number, Number]:
     """Wilson's score interval of a proportion.
 
     Parameters
