@@ -353,7 +353,7 @@ class Evaluation:
 
     def unpersist(self) -> None:
         """Frees what the cluster keeps of this evaluation and of its states."""
-        if "_passes" in self.__dict__:
+        if "_passes" in vars(self):
             self._passes.unpersist()
         if self._classes is not None:
             self._classes.unpersist()

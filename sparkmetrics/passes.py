@@ -237,8 +237,8 @@ class Passes:
             frame.unpersist()
         self._groups.clear()
         for name in ("segments", "sides", "pair_wins", "largest"):
-            if name in self.__dict__:
-                self.__dict__.pop(name).unpersist()
+            if name in vars(self):
+                vars(self).pop(name).unpersist()
 
     @property
     def _shared_kinds(self) -> frozenset[str]:

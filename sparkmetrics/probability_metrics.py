@@ -75,7 +75,7 @@ class ProbabilityTask:
 
     def unpersist(self) -> None:
         """Frees what the cluster keeps of the pass."""
-        if "found" in self.__dict__:
+        if "found" in vars(self):
             self.found.unpersist()
 
 

@@ -63,13 +63,13 @@ class ScoreCounts:
         self.origin = origin
         self._source = source
         self._of_predictions = of_predictions
-        self._plan = plan
+        self._given_plan = plan
         self._scan = scan
 
     @cached_property
-    def _where(self) -> Plan:
+    def _plan(self) -> Plan:
         """Where every score goes: as was given, or from an action that finds cut points."""
-        return self._plan or self._plan_of_counts()
+        return self._given_plan or self._plan_of_counts()
 
     @cached_property
     def merged(self) -> Merged:
@@ -82,36 +82,35 @@ class ScoreCounts:
 
     @property
     def _is_merged(self) -> bool:
-        return "merged" in self.__dict__
+        return "merged" in vars(self)
 
     @property
     def _merged_cells(self) -> CellCounts | None:
-        cells: CellCounts | None = self.__dict__.get("cells")
+        cells: CellCounts | None = vars(self).get("cells")
         return cells if cells is not None and cells._is_merged else None
 
     @cached_property
     def cells(self) -> CellCounts | None:
         """The same counts with each (by, segments) as a `by` tuple of its own, where ranges would scatter them."""
-        where = self._where
-        if where.cells is None or not self.keys.segments:
+        plan, is_merged = self._plan, self._is_merged  # what is persisted is not read again
+        if plan.cells is None or not self.keys.segments:
             return None
-        again = self._is_merged  # what is persisted is not read again
         return CellCounts(
             self.keys.apart,
-            self.merged.frame if again else self._source,
+            self.merged.frame if is_merged else self._source,
             weighted=self.weighted,
-            of_predictions=self._of_predictions and not again,
+            of_predictions=self._of_predictions and not is_merged,
             sizing=self.sizing,
-            plan=where.cells,
-            scan=None if self._scan is None or again else self._scan.apart,
-            whole=(self.keys, replace(where, cells=None)),
+            plan=plan.cells,
+            scan=None if self._scan is None or is_merged else self._scan.apart,
+            whole=(self.keys, replace(plan, cells=None)),
         )
 
     def _merge(self, packed: bool = True) -> Merged:
         return merging.merge(
             self._source,
             self.keys,
-            replace(self._where, cells=None),
+            replace(self._plan, cells=None),
             self.sizing,
             of_predictions=self._of_predictions,
             weighted=self.weighted,
@@ -196,7 +195,7 @@ class ScoreCounts:
         """Frees what the cluster keeps of these counts; they are made again when needed."""
         if self._is_merged:
             self.merged.frame.unpersist()
-        if cells := self.__dict__.get("cells"):
+        if cells := vars(self).get("cells"):
             cells.unpersist()
 
     def _counts(self) -> DataFrame:
