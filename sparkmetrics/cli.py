@@ -323,12 +323,16 @@ def _check_merge(options: argparse.Namespace) -> str | None:
 
 
 def _date(text: str) -> date:
+    if (found := _date_of(text)) is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a date like 2026-11-29")
+    return found
+
+
+def _date_of(text: str) -> date | None:
     try:
-        if re.fullmatch(r"\d{4}-\d\d-\d\d", text):
-            return date.fromisoformat(text)
+        return date.fromisoformat(text) if re.fullmatch(r"\d{4}-\d\d-\d\d", text) else None
     except ValueError:
-        pass
-    raise argparse.ArgumentTypeError(f"{text!r} is not a date like 2026-11-29")
+        return None
 
 
 def _days(text: str) -> timedelta:
@@ -338,8 +342,7 @@ def _days(text: str) -> timedelta:
 
 
 def _month(text: str) -> tuple[int, int]:
-    first = _date(f"{text}-01") if re.fullmatch(r"\d{4}-\d\d", text) else None
-    if first is None:
+    if (first := _date_of(f"{text}-01")) is None:
         raise argparse.ArgumentTypeError(f"{text!r} is not a month like 2026-11")
     return first.year, first.month
 

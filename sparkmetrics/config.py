@@ -46,6 +46,13 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
+def named(name: str | None) -> str | None:
+    """A path or name, which no file system takes with a character that ends texts."""
+    if "\0" in (name or ""):
+        raise ValueError(f"has a NUL character, found {name!r}")
+    return name
+
+
 class PredictionsSection(Section):
     """Where predictions are: a path in some format that Spark reads, or a catalog table."""
 
@@ -61,6 +68,11 @@ class PredictionsSection(Section):
         if (self.path is None) == (self.table is None):
             raise ValueError("give either path or table")
         return self
+
+    @field_validator("path")
+    @classmethod
+    def _named(cls, path: str | None) -> str | None:
+        return named(path)
 
     @field_validator("path", "filter")
     @classmethod
@@ -126,6 +138,11 @@ class OutputSection(Section):
     save_counts: bool = True
     retention_days: int | None = Field(default=None, ge=1, le=MOST_DAYS)
     tables: list[str] | None = Field(default=None, min_length=1)
+
+    @field_validator("path", "table_prefix")
+    @classmethod
+    def _named(cls, name: str | None) -> str | None:
+        return named(name)
 
     @model_validator(mode="after")
     def _one_place(self) -> OutputSection:
@@ -315,6 +332,7 @@ def _described(error: ValidationError) -> list[str]:
         if len(parts) > 2 and parts[-1] in SCALARS and alike[problem["loc"][:-1]] > 1:
             parts.pop()
         key = ".".join(parts) or "config"
+        key = key if key.isprintable() else repr(key)
         said = _unknown(problem["loc"]) if problem["type"] == "extra_forbidden" else problem["msg"]
         told = lines.setdefault(key, [])
         told.append(said.removeprefix("Value error, ") if not told else said.removeprefix("Input should be "))

@@ -87,7 +87,7 @@ def evaluate_day(loaded_config: Config, day: date, progress: Progress | None = N
     progress.step("reading predictions")
     predictions, files = sources.read_predictions(spark, job.predictions)
     store.check(lambda: frames_of(job, predictions))
-    before = sources.input_of(predictions)
+    before = sources.input_of(predictions, job.predictions.filter)
     with told(DataError, "Cannot read the predictions"):
         states = read_states(
             predictions,
@@ -108,7 +108,7 @@ def evaluate_day(loaded_config: Config, day: date, progress: Progress | None = N
 
     def unchanged() -> None:
         again, _ = sources.read_predictions(spark, job.predictions)  # a DataFrame keeps its list of files
-        sources.check_unchanged(before, sources.input_of(again))
+        sources.check_unchanged(before, sources.input_of(again, job.predictions.filter))
 
     return write_day(store, record, states, job, progress, unchanged)
 
@@ -195,7 +195,8 @@ def planned(job: Config, predictions: DataFrame) -> Evaluation:
     """The evaluation of predictions as its plan and its columns are known before a row is read.
 
     The classes of an array or map of probabilities are looked for in its rows, where the config does not name them. Of
-    predicted classes it is not known how many there are: it is taken that there are two.
+    predicted classes it is not known how many there are: it is taken that there are two. Of probabilities there are
+    those of the likeliest classes alone, so that metrics are not chosen: tables have the same columns whichever.
     """
     columns = job.columns
     clean, classes = clean_predictions(predictions, **columns.model_dump(), classes=job.evaluate.classes)
@@ -212,7 +213,8 @@ def planned(job: Config, predictions: DataFrame) -> Evaluation:
     if classes is not None:
         counts = class_counts_of(clean.frame.where(F.col("reason").isNull()), clean.keys, clean.weighted)
     states = States(clean.keys, scores, counts, positive=str(columns.positive))
-    return Evaluation(states, options_of(job, clean.keys))
+    options = options_of(job, clean.keys)
+    return Evaluation(states, options if columns.probabilities is None else replace(options, metrics=None))
 
 
 def tables_of(evaluation: Evaluation, output: OutputSection) -> dict[str, Callable[[], DataFrame]]:

@@ -78,10 +78,15 @@ def read_parquet(spark: SparkSession, path: str) -> DataFrame:
     return frame
 
 
+def whole_condition(condition: str) -> str:
+    """A SQL condition in brackets: of one that is cut off behind a word Spark would take the word for a name."""
+    return f"(\n{condition}\n)"
+
+
 def filtered(frame: DataFrame, condition: str, what: str, where: str) -> DataFrame:
     """The rows of a SQL condition. Raises DataError, with what it is and of what, where it does not fit."""
     try:
-        found = frame.where(condition)
+        found = frame.where(whole_condition(condition))
         # A Connect session takes the schema for known, and analyses the filter only when asked something else.
         _ = found.isStreaming
     except SPARK_ERRORS as error:
@@ -208,7 +213,7 @@ class ParquetPath:
         typed = [F.col(quote(name)).cast(self.table.schema[name].dataType).alias(name) for name in names]
         try:
             values = self.table.sparkSession.createDataFrame(rows, text).select(F.col(quote(number)), *typed)
-            kept = values.where(condition).select(F.col(quote(number))).collect()
+            kept = values.where(whole_condition(condition)).select(F.col(quote(number))).collect()
         except SPARK_ERRORS:
             raise NotExactError(
                 f"the filter {condition!r} is not of the partition columns {listed(names)} alone"

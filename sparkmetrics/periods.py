@@ -148,8 +148,9 @@ def _needed(config: Config, where: Place, day: date, done: Record | None, mature
             return "its labels were young"
     if _is_mixed(where, done):
         return "another run was stopped"
-    predictions, _ = sources.read_predictions(session.get_session(), config.on(day).predictions)
-    found = sources.input_of(predictions)
+    source = config.on(day).predictions
+    predictions, _ = sources.read_predictions(session.get_session(), source)
+    found = sources.input_of(predictions, source.filter)
     return None if (found.rows, found.newest) == (done.input_rows, done.input_newest) else "its input changed"
 
 
@@ -211,6 +212,7 @@ def merge(
     record = Record.begin(period.last, config.sha256(), job.versions())
     log.info("run %s: merge %s to %s", record.run_id, period.first, period.last)
     spark = session.get_session()
+    sources.check_apart(config.on(period.last).predictions, output)
     store = job.open_store(spark, output, period.last, record.run_id)
     progress.begin(len(schemas.RESULT_TABLES) + 3)
     progress.step(f"reading the counts of {period.first} to {period.last}")

@@ -54,11 +54,16 @@ def check_apart(source: PredictionsSection, output: OutputSection) -> None:
         )
 
 
-def input_of(predictions: DataFrame) -> Input:
+def input_of(predictions: DataFrame, condition: str | None = None) -> Input:
     """What is known of a prediction table without its values: one action.
 
     Of Parquet files it reads the columns of the filter, or just their footers; of text files, views and other databases
     all that the filter needs.
+
+    Parameters
+    ----------
+    predictions : the table.
+    condition : its filter, for messages.
 
     Raises
     ------
@@ -74,7 +79,8 @@ def input_of(predictions: DataFrame) -> Input:
     try:
         found = asked.first()
     except SPARK_ERRORS as error:
-        raise DataError(f"Cannot read the predictions: {first_line(error)}") from error
+        of_filter = "" if condition is None else f", where {condition!r} (predictions.filter)"
+        raise DataError(f"Cannot read the predictions{of_filter}: {first_line(error)}") from error
     assert found is not None  # an aggregate of all rows has one
     written = None if found["newest"] is None else datetime.fromtimestamp(found["newest"] / 1e6, timezone.utc)
     return Input(found["rows"], written)
@@ -85,7 +91,7 @@ def check_unchanged(before: Input, now: Input) -> None:
     if now != before:
         raise DataError(
             f"The predictions changed while they were evaluated: {_told(before)} before, {_told(now)} now. Run "
-            "again when their writer is done."
+            "again when their writer is done. (A predictions.filter must say the same of a row each time.)"
         )
 
 

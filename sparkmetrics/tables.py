@@ -118,9 +118,11 @@ class Catalog:
             raise ConfigError(
                 f"{where}: give [[catalog.]database.]prefix, whose last part has letters, digits, _ and - alone."
             )
-        *parents, _ = self.prefix.split(".")
+        *parents, first = self.prefix.split(".")
         with told(DataError, f"{where}: cannot look for its catalog"):
             catalog, kind = self._catalog(parents)
+        if catalog == SPARK_CATALOG and "-" in first:
+            raise ConfigError(f"{where}: names of tables in Spark's own catalog have letters, digits and _ alone.")
         if format == "parquet" and catalog != SPARK_CATALOG and ".iceberg." in kind:
             raise ConfigError(
                 f"{where}: {catalog!r} is a catalog of Iceberg, which does not point partitions at Parquet files. Set "

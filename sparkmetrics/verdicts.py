@@ -152,8 +152,9 @@ def _verdicts(groups: DataFrame, keys: Keys) -> DataFrame:
 
 def _compared(groups: DataFrame) -> DataFrame:
     """Groups with `reference`, and what is compared: `highest`, `lowest`, `worse`, `surely_worse`, `share`."""
-    of, before, reference, worse = F.col("of"), F.col("limits_before"), F.col("reference"), F.col("worse")
-    value, lower, upper = F.col("now.value"), F.col("limits.lower"), F.col("limits.upper")
+    of, reference, worse, value = F.col("of"), F.col("reference"), F.col("worse"), F.col("now.value")
+    limits, before = F.get("limits", F.lit(0)), F.get("limits", F.lit(1))
+    lower, upper = limits["lower"], limits["upper"]
     enough = (of["days_needed"] > 0) & (F.col("days") >= of["days_needed"])
     # A median is a fixed number.
     before_lower, before_upper = (
@@ -164,7 +165,8 @@ def _compared(groups: DataFrame) -> DataFrame:
     )
     return (
         groups.withColumn("reference", F.when(enough, F.col("median")))
-        .withColumns({"limits": _limits(of, F.col("now")), "limits_before": _limits(of, F.col("before"))})
+        # A lambda, since what is compiled for one row must stay below the compiler's limit.
+        .withColumn("limits", F.transform(F.array("now", "before"), lambda row: _limits(F.col("of"), row)))
         .withColumns(
             {
                 "highest": F.when(of["interval"], upper).otherwise(value),

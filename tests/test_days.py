@@ -251,6 +251,14 @@ def test_days_whose_counts_are_replaced_while_they_are_added_up(
         sm.read_results(spark, f"{tmp_path}/results/periods/{DAYS[0]}_{DAYS[1]}", "metrics", DAYS[1])
 
 
+def test_a_sum_among_the_predictions_is_refused(run: Run, tmp_path: Path) -> None:
+    among = str(tmp_path / "predictions" / "sum")
+    code, said = run("merge", "--month", "2026-11", "--allow-missing", "--output", among)
+    assert code == cli.BAD_INPUT
+    assert "overlap: results would be read as predictions" in said
+    assert not Path(among).exists()
+
+
 def test_days_that_do_not_fit_are_refused_with_the_difference(run: Run, tmp_path: Path) -> None:
     code, _ = run("evaluate", "--run-date", str(DAYS[1]), columns={"positive": 0})
     assert code == cli.DONE
@@ -289,7 +297,7 @@ WRONG = {
     "merge --month 2026-11 --run-date 2026-11-02": "--run-date is the last day of --last",
     "merge": "give one of --from and --to, --last, --month",
     "merge --last 3 --month 2026-11": "give one of",
-    "merge --month 2026-13": "is not a date",
+    "merge --month 2026-13": "'2026-13' is not a month",
     "merge --last 0": "is not a number from 1",
     "merge --to 2026-11-01": "--from and --to go together",
     "merge --last 3 --output a --output-prefix b": "give --output or --output-prefix",

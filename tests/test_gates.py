@@ -387,6 +387,14 @@ def test_an_interval_of_no_width_is_certain_only_of_many_rows(spark: SparkSessio
     assert (found["constant", "many"]["lower"], found["constant", "many"]["upper"]) == (0.0, 0.0)
 
 
+@pytest.mark.usefixtures("compiled")
+def test_what_is_judged_is_within_what_spark_can_compile(spark: SparkSession) -> None:
+    """Beyond that it interprets the plan, and fills the log with what it could not compile: here it is an error."""
+    gates = [Gate.make(SOURCE, metric="roc_auc", **WEEK, **INTERVAL), Gate.make(SOURCE, metric="recall", **AT, min=0.5)]
+    judged = gate_table(metrics_of(spark, TODAY), KEYS, gates, lambda day: metrics_of(spark, BEFORE), RUN_DATE)
+    assert judged.groupBy("status").count().count() == 2
+
+
 def test_the_limit_of_a_difference_is_newcombes() -> None:
     # 56 of 70 against 48 of 80: 0.0524, Newcombe 1998, table II (a), method 10.
     z = quantile(0.95)

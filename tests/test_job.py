@@ -241,6 +241,14 @@ BAD = {
         {"predictions": {"path": None, "table": "no.such"}},
         ["Cannot read predictions.table 'no.such'"],
     ),
+    "filter that is cut off": (
+        {"predictions": {"filter": "day = '{run_date}' and"}},
+        ["predictions.filter \"day = '2026-11-29' and\" does not fit"],
+    ),
+    "filter that fails on values": (
+        {"predictions": {"filter": "cast(model as int) = 1"}},
+        ["Cannot read the predictions, where 'cast(model as int) = 1' (predictions.filter): [CAST_INVALID_INPUT]"],
+    ),
     "wrong filter": ({"predictions": {"filter": "nothing = 1"}}, ["predictions.filter 'nothing = 1' does not fit"]),
 }
 

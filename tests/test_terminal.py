@@ -74,6 +74,15 @@ def test_a_dry_run_says_the_plan_and_does_nothing(
     assert [path.name for path in tmp_path.iterdir()] == ["job.yaml"]
 
 
+def test_a_dry_run_of_metrics_of_probabilities(spark: SparkSession, tmp_path: Path) -> None:
+    rows = [("a", 0.75, 0.25), ("b", 0.5, 0.5)]
+    spark.createDataFrame(rows, "y string, a double, b double").write.parquet(str(tmp_path / "predictions"))
+    columns = {"by": [], "segments": [], "score": None, "probabilities": ["a", "b"], "positive": "a"}
+    write_config(tmp_path, columns=columns, predictions={"filter": None}, evaluate={"metrics": ["log_loss"]})
+    for words in (["--dry-run"], []):
+        assert evaluate(tmp_path, *words) == cli.DONE
+
+
 @pytest.mark.parametrize("words", [["--dry-run"], []])
 def test_what_pyarrow_cannot_read_is_told_before_the_run(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str]
@@ -106,6 +115,7 @@ def test_places_where_no_results_can_be(
     bad = [
         ({"path": None, "table_prefix": "nodb.x_"}, "output.table_prefix 'nodb.x_': there is no database 'nodb'"),
         ({"path": None, "table_prefix": "a b"}, "output.table_prefix 'a b': give [[catalog.]database.]prefix"),
+        ({"path": None, "table_prefix": "o2-"}, "output.table_prefix 'o2-': names of tables in Spark's own catalog"),
         ({"path": None, "table_prefix": "..x"}, "output.table_prefix '..x': give [[catalog.]database.]prefix"),
     ]
     if KIND != "connect":
