@@ -25,6 +25,9 @@ from sparkmetrics.periods import Period
 
 FIRST = date(2026, 11, 1)
 DAYS = [FIRST + timedelta(days=number) for number in range(4)]
+METRICS = ["roc_auc", "ks", "brier", "prevalence", "recall", "accuracy", "mcc"]
+"""One of each kind: that all of them add up is in `test_saved_states.py`."""
+
 SCHEMA = "model string, seg string, y int, p double, guess int, day date"
 Run = Callable[..., tuple[int, str]]
 
@@ -51,7 +54,7 @@ def config(folder: Path, **changes: dict[str, Any]) -> str:
     content: dict[str, Any] = {
         "predictions": {"path": str(folder / "predictions"), "filter": "day = DATE'{run_date}'"},
         "columns": {"by": ["model"], "segments": ["seg"], "label": "y", "score": "p", "prediction": "guess"},
-        "evaluate": {"thresholds": [0.3]},
+        "evaluate": {"thresholds": [0.3], "metrics": METRICS},
         "output": {"path": str(folder / "results"), "atomic": KIND != "connect", "tables": ["metrics", "confusion"]},
     }
     for section, keys in changes.items():
@@ -102,39 +105,36 @@ def test_a_day_that_fails_does_not_stop_the_others(spark: SparkSession, evaluate
 def test_only_missing_days_are_run_and_those_whose_input_changed(spark: SparkSession, run: Run, tmp_path: Path) -> None:
     """The input of a folder is known by its rows and newest file: the folders here are one day each."""
     shutil.rmtree(tmp_path / "predictions")
-    for day in DAYS:
+    days = DAYS[1:3]
+    for day in days:
         frame = spark.createDataFrame(rows_of(day), SCHEMA)
         frame.coalesce(1).write.parquet(str(tmp_path / "predictions" / f"of={day}"))
-    source = {"path": str(tmp_path / "predictions" / "of={run_date}"), "filter": None}
-    period = ["--from", str(DAYS[0]), "--to", str(DAYS[3])]
-    code, said = run("evaluate", *period, "--only-missing", predictions=source)
+    done, missing = map(str, days)
+    changes: dict[str, dict[str, Any]] = {
+        "predictions": {"path": str(tmp_path / "predictions" / "of={run_date}"), "filter": None},
+        "columns": {"prediction": None},
+        "evaluate": {"levels": [[]]},
+    }
+    period = ["--from", done, "--to", missing, "--only-missing"]
+    code, said = run("evaluate", *period, **changes)
     assert code == cli.DONE
-    assert {day: what.split(":")[0] for day, what in lines(said).items()} == dict.fromkeys(map(str, DAYS), "done")
-    assert "(it was missing)" in lines(said)[str(DAYS[2])]
-    assert "(its input changed)" in lines(said)[str(DAYS[0])]
+    assert {day: what.split(":")[0] for day, what in lines(said).items()} == {done: "done", missing: "done"}
+    assert "(it was missing)" in lines(said)[missing]
+    assert "(its input changed)" in lines(said)[done]
     # A day is corrected in place: as many rows, another file.
-    (file,) = (tmp_path / "predictions" / f"of={DAYS[1]}").glob("*.parquet")
+    (file,) = (tmp_path / "predictions" / f"of={done}").glob("*.parquet")
     os.utime(file, (2_000_000_000, 2_000_000_000))
-    code, said = run("evaluate", *period, "--only-missing", predictions=source)
+    code, said = run("evaluate", *period, **changes)
     assert code == cli.DONE
-    assert {day for day, what in lines(said).items() if what.startswith("skipped")} == {str(DAYS[i]) for i in (0, 2, 3)}
-    assert "(its input changed)" in lines(said)[str(DAYS[1])]
+    assert {day for day, what in lines(said).items() if what.startswith("skipped")} == {missing}
+    assert "(its input changed)" in lines(said)[done]
     # They ran long after their days: mature. A day that is not over yet never is.
-    code, said = run("evaluate", *period, "--only-missing", "--mature-after", "3d", predictions=source)
+    code, said = run("evaluate", *period, "--mature-after", "3d", **changes)
     assert {what.split(":")[0] for what in lines(said).values()} == {"skipped"}
-    ahead = (date.today() - DAYS[3]).days + 2
-    code, said = run(
-        "evaluate",
-        "--from",
-        str(DAYS[3]),
-        "--to",
-        str(DAYS[3]),
-        "--only-missing",
-        "--mature-after",
-        f"{ahead}d",
-        predictions=source,
-    )
-    assert "(its labels were young)" in lines(said)[str(DAYS[3])]
+    ahead = (date.today() - days[1]).days + 2
+    of_one = ["--from", missing, "--to", missing, "--only-missing", "--mature-after", f"{ahead}d"]
+    code, said = run("evaluate", *of_one, **changes)
+    assert "(its labels were young)" in lines(said)[missing]
 
 
 def test_only_missing_runs_days_that_a_stopped_run_left_mixed(
@@ -159,7 +159,8 @@ def test_the_sum_of_days_is_the_union_of_their_rows(spark: SparkSession, run: Ru
     assert code == cli.DONE
     rows = [row for day in DAYS[:2] for row in rows_of(day)]
     union = spark.createDataFrame(rows, SCHEMA)
-    ev = sm.evaluate(union, by=["model"], segments=["seg"], label="y", score="p", prediction="guess", thresholds=[0.3])
+    columns: dict[str, Any] = {"by": ["model"], "segments": ["seg"], "label": "y", "score": "p", "prediction": "guess"}
+    ev = sm.evaluate(union, **columns, thresholds=[0.3], metrics=METRICS)
     where = f"{tmp_path}/results/periods/{DAYS[0]}_{DAYS[1]}"
     expected = tables(ev, ("metrics", "confusion"))
     for name, table in expected.items():
