@@ -34,18 +34,18 @@ from sparkmetrics.states import States, read_states
 
 CLASSES = ["a", "b", "c"]
 THREE = sm.Sizing(ranges=3, sample_every=1, placed_rows=1, small_task_scores=1)
-DAYS = 5
+DAYS = 3
 
 
 def predictions() -> pa.Table:
-    """Five days of scores in other ranges; some lack segments, one lacks a model, one a class."""
+    """Three days of scores in other ranges; some lack segments, one lacks a model, one a class."""
     random = np.random.default_rng(20_261_130)
     rows = 1_500
     day = random.integers(0, DAYS, rows)
     model = random.choice(["ties", "any", "fine"], rows)
-    model = np.where((day == 3) & (model == "any"), "fine", model)
+    model = np.where((day == 2) & (model == "any"), "fine", model)
     sex = random.choice(["f", "m", "x"], rows, p=[0.6, 0.3, 0.1])
-    zone = np.where(day < 2, random.integers(0, 3, rows), random.integers(0, 2, rows))
+    zone = np.where(day < 1, random.integers(0, 3, rows), random.integers(0, 2, rows))
     label = random.random(rows) < np.where(zone == 2, 0.05, 0.4)
     score = 0.15 * day + 0.4 * (0.7 * random.random(rows) + 0.3 * label)
     score = np.select([model == "ties", model == "any"], [np.round(score, 1), 40.0 * (score - 0.5)], score)
@@ -117,7 +117,7 @@ def test_days_add_up_to_their_rows(spark: SparkSession, tmp_path: Path) -> None:
     assert_same_bits(found, expected)
 
 
-@pytest.mark.parametrize("weight", [None, "w"])
+@pytest.mark.parametrize("weight", [None, pytest.param("w", marks=pytest.mark.slow)])
 def test_days_of_probabilities_add_up_to_their_rows(spark: SparkSession, tmp_path: Path, weight: str | None) -> None:
     days, whole = days_and_all(spark, tmp_path, 2, MULTICLASS | {"weight": weight})
     total = added(days, CLASSES)
