@@ -25,7 +25,9 @@ def value(found: Found, metric: str, average: str | None = None, of_class: str |
 def test_an_average_names_the_class_that_is_absent(spark: SparkSession) -> None:
     rows = [("b", [0.5, 0.25, 0.25]), ("c", [0.25, 0.5, 0.25]), ("c", [0.0, 0.25, 0.75])]
     frame = spark.createDataFrame(rows, "y string, p array<double>")
-    found = metrics_by_key(sm.evaluate(frame, label="y", probabilities="p", classes=["a", "b", "c"]))
+    metrics = ["roc_auc", "average_precision", "roc_auc_ovo"]
+    evaluation = sm.evaluate(frame, label="y", probabilities="p", classes=["a", "b", "c"], metrics=metrics)
+    found = metrics_by_key(evaluation)
     assert found["roc_auc", "macro", None, None]["reason"] == "no positives (class a)"
     assert found["average_precision", "macro", None, None]["reason"] == "no positives (class a)"
     # b: 0.25 ties with one and beats none of 0.5; c: 0.25 loses, 0.75 wins.
@@ -118,7 +120,8 @@ def test_millions_and_billions_of_rows(spark: SparkSession) -> None:  # B043
     ]
     scaled = [(scale, y, p, n * scale) for scale in (1.0, 3e4, 1e-200) for y, p, n in rows]
     frame = spark.createDataFrame(scaled, "scale double, y int, p array<double>, w double")
-    found = metrics_by_key(sm.evaluate(frame, by=["scale"], label="y", probabilities="p", weight="w"), "scale")
+    columns: dict[str, Any] = {"by": ["scale"], "label": "y", "probabilities": "p", "weight": "w"}
+    found = metrics_by_key(sm.evaluate(frame, **columns, metrics=["roc_auc", "roc_auc_ovo", "log_loss"]), "scale")
     # Class 0, in quarters of a million: 4 at 0.5 and 2 at 0.3 meet 2 at 0.2, 1 at 0.5, 1 at 0.1 and 2 at 0.3.
     wanted = {
         ("roc_auc_ovo", "macro", None): 0.7592592592592593,
@@ -143,7 +146,7 @@ def test_weights_in_one_vs_rest(spark: SparkSession) -> None:  # B051
         *((1, [0.5, 0.3, 0.2], 1.0), (2, [0.1, 0.2, 0.7], 1.0), (2, [0.3, 0.5, 0.2], 4.0)),
     ]
     frame = spark.createDataFrame(rows, "y int, p array<double>, w double")
-    found = metrics_by_key(sm.evaluate(frame, label="y", probabilities="p", weight="w"))
+    found = metrics_by_key(sm.evaluate(frame, label="y", probabilities="p", weight="w", metrics=["roc_auc"]))
     per_class = [value(found, "roc_auc", None, name) for name in "012"]
     assert per_class == exactly([0.703125, 0.7407407407407407, 0.4857142857142857])
     assert value(found, "roc_auc", "macro") == exactly(0.6431933421516755)
@@ -161,5 +164,6 @@ def test_no_direction_is_chosen_for_a_pair_of_classes(spark: SparkSession) -> No
         *(("d", 0.4, 0.6, 0.0, 0.0), ("a", 0.8, 0.0, 0.0, 0.2), ("d", 0.5, 0.0, 0.0, 0.5), ("d", 0.6, 0.0, 0.0, 0.4)),
     ]
     frame = spark.createDataFrame(rows, "label string, a double, b double, c double, d double")
-    found = metrics_by_key(sm.evaluate(frame, label="label", probabilities=["a", "b", "c", "d"]))
+    columns: dict[str, Any] = {"label": "label", "probabilities": ["a", "b", "c", "d"]}
+    found = metrics_by_key(sm.evaluate(frame, **columns, metrics=["roc_auc_ovo"]))
     assert value(found, "roc_auc_ovo", "macro") == exactly(0.5890625)
