@@ -110,7 +110,7 @@ class Results:
             weight="weight" if weighted else None,
         )
         evaluation = counts.evaluate(thresholds=THRESHOLDS, curve_points=None)
-        strict = counts.evaluate(levels=[[]], thresholds=(), threshold_rule=">")
+        strict = counts.evaluate(levels=[[]], thresholds=(), threshold_rule=">", metrics=["ks"])
         self.metrics: dict[tuple[Any, ...], dict[str, Any]] = {}
         for row in evaluation.metrics().collect():
             values = self.metrics.setdefault(self.group(row), {})
@@ -123,7 +123,7 @@ class Results:
             if row["metric"] == "roc_auc":
                 values["roc_auc_interval"] = [row["lower"], row["upper"]]
             assert (row["value"] is None) == (row["reason"] is not None)
-        for row in strict.metrics().where("metric = 'ks'").collect():
+        for row in strict.metrics().collect():
             self.metrics[self.group(row)]["ks_threshold_strict"] = row["threshold"]
         for row in evaluation.confusion().where("threshold = 0.5").collect():
             self.metrics[self.group(row)] |= {cell: row[cell] for cell in ("tp", "fp", "fn", "tn")}

@@ -84,7 +84,7 @@ def reference(case: Case, declared: Sequence[str] | None) -> dict[tuple[Any, ...
     return found
 
 
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("weighted", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_random_cases_against_scikit_learn(spark: SparkSession, weighted: bool) -> None:
     rng = np.random.default_rng(17 + weighted)
     cases = random_cases(rng, 100, weighted)

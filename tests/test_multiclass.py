@@ -130,7 +130,15 @@ def table_of(cases: Sequence[Case], classes: Sequence[str]) -> pa.Table:
     return pa.table({"case": number, "y": names[label], "p": list(probability), "w": weight})
 
 
-@pytest.mark.parametrize(("size", "weighted"), [(3, False), (6, False), (4, True), (5, True)])
+@pytest.mark.parametrize(
+    ("size", "weighted"),
+    [
+        pytest.param(3, False, marks=pytest.mark.slow),
+        (6, False),
+        (4, True),
+        pytest.param(5, True, marks=pytest.mark.slow),
+    ],
+)
 def test_random_cases_against_scikit_learn(spark: SparkSession, size: int, weighted: bool) -> None:
     rng = np.random.default_rng(100 * size + weighted)
     classes = rng.permutation(["delta", "alpha", "echo", "bravo", "foxtrot", "charlie"])[:size].tolist()
@@ -211,7 +219,9 @@ def evaluated(frame: DataFrame, sizing: sm.Sizing, weighted: bool) -> sm.Evaluat
     return sm.Evaluation(states, Options.make(states.keys, classes=CLASSES, top_k=[2]))
 
 
-@pytest.mark.parametrize("weighted", [False, True], ids=["unweighted", "weighted"])
+@pytest.mark.parametrize(
+    "weighted", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["unweighted", "weighted"]
+)
 def test_partitions_and_ranges_change_no_value(spark: SparkSession, weighted: bool) -> None:
     frame, names = spark.createDataFrame(predictions(1_500)), ("metrics", "class_counts")
     expected = tables(evaluated(frame.coalesce(1), sm.Sizing(), weighted), names)

@@ -41,7 +41,8 @@ def small(spark: SparkSession) -> DataFrame:
     [
         pytest.param(ONE_RANGE, 2, id="one range"),  # scores by slot, contributions by group
         pytest.param(RANGES, 6, id="ranges"),  # and of the tiny offsets: by cell, group and range, group, range
-        pytest.param(OFFSETS_AS_ROWS, 6, id="offsets as rows"),  # instead of the last, all by slot once more
+        # Instead of the last, all by slot once more.
+        pytest.param(OFFSETS_AS_ROWS, 6, id="offsets as rows", marks=pytest.mark.slow),
     ],
 )
 def test_nothing_goes_through_one_task_or_meets_everything(spark: SparkSession, sizing: sm.Sizing, budget: int) -> None:
@@ -65,8 +66,9 @@ def test_many_small_states_are_read_by_few_tasks(spark: SparkSession) -> None:
     counts = sm.score_counts(small(spark), segments=["segment"], label="label", score="score")
     total = sum(counts for _ in range(5))
     assert isinstance(total, sm.ScoreCounts)
-    assert "Coalesce" in plan_of(total.frame)
-    assert re.search(r"Coalesce\s+.*\n?(.*\n){0,3}?.*Arguments: 2", plan_of(total.frame)), plan_of(total.frame)
+    plan = plan_of(total.frame)
+    assert "Coalesce" in plan
+    assert re.search(r"Coalesce\s+.*\n?(.*\n){0,3}?.*Arguments: 2", plan), plan
 
 
 @pytest.fixture

@@ -89,7 +89,7 @@ def evaluated(spark: SparkSession, weighted: bool) -> Run:
     return Run(weighted, values, curves, confusion)
 
 
-@pytest.fixture(params=[False, True], ids=["unweighted", "weighted"])
+@pytest.fixture(params=[pytest.param(False, marks=pytest.mark.slow), True], ids=["unweighted", "weighted"])
 def run(request: pytest.FixtureRequest, spark: SparkSession) -> Run:
     return evaluated(spark, request.param)
 

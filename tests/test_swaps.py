@@ -120,14 +120,21 @@ def test_a_day_is_replaced_whole_with_the_tables_that_it_no_longer_has(tmp_path:
     assert list((tmp_path / stores.STAGING).iterdir()) == []
 
 
-@pytest.fixture(params=["local", "hadoop"])
+@pytest.fixture
 def files(request: pytest.FixtureRequest) -> Files:
     """Files of this machine, and those of Hadoop's own file system, which moves as HDFS does."""
     found: Files = LocalFiles() if request.param == "local" else request.getfixturevalue("hadoop_files")
     return found
 
 
-@pytest.mark.parametrize("next_day", [DAY, OTHER])
+@pytest.mark.parametrize(
+    ("files", "next_day"),
+    [
+        *(("local", DAY), ("local", OTHER), ("hadoop", DAY)),
+        pytest.param("hadoop", OTHER, marks=pytest.mark.slow),
+    ],
+    indirect=["files"],
+)
 def test_killed_at_any_change_the_next_run_restores_or_completes_the_day(
     tmp_path: Path, next_day: date, files: Files
 ) -> None:
