@@ -46,6 +46,7 @@ def job(spark: SparkSession, tmp_path: Path, prefix: str, capfd: pytest.CaptureF
         content: dict[str, Any] = {
             "predictions": {"path": str(tmp_path / "predictions")},
             "columns": {"segments": ["seg"], "label": "y", "score": "p"},
+            "evaluate": {"metrics": ["roc_auc"], "levels": [[]]},
             "output": {"table_prefix": prefix, "tables": ["metrics", "confusion"]},
         }
         for section, keys in changes.items():
@@ -106,15 +107,16 @@ def test_reruns_other_days_and_other_columns(spark: SparkSession, job: Job, pref
 def test_saved_counts_of_catalog_tables_are_added_up(
     spark: SparkSession, job: Job, prefix: str, tmp_path: Path
 ) -> None:
-    assert job()[0] == cli.DONE
-    assert job(date(2026, 11, 30), output={"retention_days": 5})[0] == cli.DONE
+    assert job(output={"tables": ["metrics"]})[0] == cli.DONE
+    output = {"tables": ["metrics"], "retention_days": 5}
+    assert job(date(2026, 11, 30), output=output)[0] == cli.DONE
     words = ["merge", "--config", str(tmp_path / "job.yaml"), "--from", str(DAY), "--to", "2026-11-30"]
     assert cli.main(words) == cli.BAD_INPUT  # it would replace the results of the last day
     assert cli.main([*words, "--output-prefix", f"{prefix}sum_"]) == cli.DONE
     found = sm.read_results(spark, None, "metrics", "2026-11-30", table_prefix=f"{prefix}sum_")
     (row,) = found.where("level = 'total' and metric = 'roc_auc'").collect()
     assert (row["rows"], row["value"]) == (8.0, 3.5 / 4)
-    assert job(date(2026, 12, 5), output={"retention_days": 5})[0] == cli.DONE
+    assert job(date(2026, 12, 5), output=output)[0] == cli.DONE
     assert days_of(spark, f"{prefix}score_counts") == ["2026-11-30", "2026-12-05"]
 
 
@@ -134,7 +136,7 @@ def test_one_run_of_a_day_at_a_time(spark: SparkSession, prefix: str) -> None:
 
 
 @pytest.mark.skipif(KIND == "connect", reason="a client of Spark Connect neither locks nor removes files")
-@pytest.mark.parametrize("next_day", [DAY, date(2026, 11, 30)])
+@pytest.mark.parametrize("next_day", [DAY, pytest.param(date(2026, 11, 30), marks=pytest.mark.slow)])
 def test_a_run_killed_between_two_tables_is_undone_by_the_next(
     spark: SparkSession, prefix: str, monkeypatch: pytest.MonkeyPatch, next_day: date
 ) -> None:
