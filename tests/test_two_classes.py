@@ -81,9 +81,11 @@ def test_one_class_has_four_cells(spark: SparkSession) -> None:  # B030, B031
 def test_score_and_prediction_together(spark: SparkSession, positive: Any) -> None:
     rows = [(True, 0.9, 1), (False, 0.6, 0), (True, 0.3, 1), (False, 0.1, 1), (False, 0.4, 0)]
     frame = table(spark, rows, y=BooleanType(), s=DoubleType(), guess=IntegerType())
-    both = sm.evaluate(
-        frame, label="y", score="s", prediction="guess", positive=positive, thresholds=[0.5, 0.2], payoffs={"tp": 2}
-    )
+    asked = {
+        **{"positive": positive, "thresholds": [0.5, 0.2], "payoffs": {"tp": 2}},
+        "metrics": ["accuracy", "profit", "roc_auc", "recall", "mcc"],
+    }
+    both = sm.evaluate(frame, label="y", score="s", prediction="guess", **asked)
     assert cells(both.confusion()) == {0.5: (1, 1, 1, 2), 0.2: (2, 2, 0, 1), None: (2, 1, 0, 2)}
     assert set(cells(both.confusion([0.95]))) == {0.95, None}
     found = metrics_by_key(both)
