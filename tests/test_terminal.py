@@ -14,7 +14,11 @@ import yaml
 from conftest import KIND
 from pyspark.sql import SparkSession
 
+import sparkmetrics as sm
 from sparkmetrics import cli
+from sparkmetrics.columns import Keys
+from sparkmetrics.metrics import score_metrics, threshold_metrics
+from sparkmetrics.options import Options
 from sparkmetrics.progress import Progress
 from sparkmetrics.show import aligned, text
 
@@ -46,6 +50,12 @@ def write_config(folder: Path, **changes: dict[str, Any]) -> None:
 
 def evaluate(folder: Path, *words: str) -> int:
     return cli.main(["evaluate", "--config", str(folder / "job.yaml"), "--run-date", str(DAY), *words])
+
+
+def test_a_run_that_names_no_metrics_makes_all(spark: SparkSession, folder: Path) -> None:
+    made = sm.read_results(spark, str(folder / "results"), "metrics", DAY).select("metric").distinct().collect()
+    asked = Options.make(Keys((), ())).parameters
+    assert {row["metric"] for row in made} == set(threshold_metrics(asked)) | set(score_metrics(asked))
 
 
 def test_a_dry_run_says_the_plan_and_does_nothing(
