@@ -161,7 +161,7 @@ def test_a_saved_state_has_small_groups_whole(spark: SparkSession, tmp_path: Pat
     assert cells_of(saved).merged.frame.storageLevel.useMemory is False
 
 
-@pytest.mark.parametrize("first", ["metrics", "segment_auc"])
+@pytest.mark.parametrize("first", [pytest.param("metrics", marks=pytest.mark.slow), "segment_auc"])
 def test_what_is_persisted_is_not_read_again(spark: SparkSession, tmp_path: Path, first: str) -> None:
     """Tables of either layout, and the state itself, once the files are gone."""
     many_groups(spark).write.parquet(str(tmp_path / "rows"))
