@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from asked import ALL, ASKED
 from pyspark.sql import DataFrame, SparkSession
@@ -22,6 +24,8 @@ from sparkmetrics.metrics.list_parts import MOST_COLUMNS
 from sparkmetrics.offsets import with_offsets
 
 THRESHOLDS = (0.0, 0.3, 0.5)
+OF_EVERY_KIND = ("recall", "roc_auc", "average_precision", "ks", "brier", "ece", "best_f1", "precision_at_5")
+
 WHOLE = sm.Sizing()
 THREE = sm.Sizing(ranges=3, sample_every=1, placed_rows=1, small_task_scores=1)
 MANY = sm.Sizing(ranges=64, sample_every=1, placed_rows=1, task_scores=500, chunk_rows=300)
@@ -29,7 +33,7 @@ OFFSETS_AS_ROWS = replace(MANY, broadcast_offsets=1)
 SCATTERED = replace(MANY, ranges=20, placed_rows=12, scattered=1)
 
 HOSTILE = {
-    "spark.sql.shuffle.partitions": "8",
+    "spark.sql.shuffle.partitions": "4",
     "spark.sql.autoBroadcastJoinThreshold": "-1",
     "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes": "1k",
     "spark.sql.adaptive.skewJoin.skewedPartitionFactor": "1",
@@ -94,8 +98,8 @@ def results_of(counts: sm.ScoreCounts) -> Mapping[str, pa.Table]:
     return tables(evaluated(counts))
 
 
-def evaluated(counts: sm.ScoreCounts) -> sm.Evaluation:
-    return counts.evaluate(thresholds=THRESHOLDS, curve_points=None if counts.weighted else 20, **ASKED)
+def evaluated(counts: sm.ScoreCounts, **chosen: Any) -> sm.Evaluation:
+    return counts.evaluate(thresholds=THRESHOLDS, curve_points=None if counts.weighted else 20, **ASKED, **chosen)
 
 
 @cache
@@ -114,6 +118,17 @@ def assert_same(found: Mapping[str, pa.Table], spark: SparkSession, weighted: bo
         assert_same_bits(found, mine)
 
 
+def assert_same_of_every_kind(counts: sm.ScoreCounts, spark: SparkSession) -> None:
+    """One metric of each kind is as expected: where all of them are looked at beside it."""
+    found = tables(evaluated(counts, metrics=list(OF_EVERY_KIND)), ("metrics",))
+    every = expected(spark, counts.weighted)["metrics"]
+    mine = {"metrics": every.filter(pc.is_in(every["metric"], pa.array(OF_EVERY_KIND))).combine_chunks()}
+    assert mine["metrics"].num_rows > len(OF_EVERY_KIND)
+    assert_close(found, mine, relative=COUNTS)
+    if not counts.weighted:
+        assert_same_bits(found, mine)
+
+
 def test_other_partitions_and_ranges(spark: SparkSession) -> None:
     shuffled = frame(spark).orderBy(F.xxhash64("score", "part")).repartition(7)
     counts = counts_of(shuffled, MANY, weighted=False)
@@ -121,9 +136,8 @@ def test_other_partitions_and_ranges(spark: SparkSession) -> None:
         assert ranges_of(counts) == 64
         found = results_of(counts)
     assert_same(found, spark, weighted=False)
-    again = tables(evaluated(counts), ("metrics",))
-    assert_same(again, spark, weighted=False)
-    assert set(again["metrics"].column("metric").to_pylist()) == set(ALL)
+    assert set(found["metrics"].column("metric").to_pylist()) == set(ALL)
+    assert_same_of_every_kind(counts, spark)
 
 
 def test_offsets_travel_as_the_sizing_says(spark: SparkSession) -> None:
@@ -140,6 +154,7 @@ def test_offsets_travel_as_the_sizing_says(spark: SparkSession) -> None:
     "weighted", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["unweighted", "weighted"]
 )
 def test_saved_parts_add_up(spark: SparkSession, tmp_path: Path, weighted: bool) -> None:
+    """Every other table and metric of saved parts is in `test_saved_states.py`."""
     for part, sizing in enumerate((WHOLE, THREE, replace(MANY, ranges=20))):
         rows = frame(spark).where(F.col("part") == part).repartition(1)
         counts_of(rows, sizing, weighted).write(str(tmp_path / str(part)))
@@ -151,12 +166,12 @@ def test_saved_parts_add_up(spark: SparkSession, tmp_path: Path, weighted: bool)
     assert total.weighted == weighted
     with session_settings(spark, HOSTILE):
         assert ranges_of(total) == 64
-        found = results_of(total)
+        found = tables(evaluated(total), ("curves", "segment_auc"))
+        assert_same_of_every_kind(total, spark)
     assert_same(found, spark, weighted)
     reordered = saved(0, THREE) + saved(1, THREE) + saved(2, THREE)
     assert ranges_of(reordered) == 3
-    metrics = tables(evaluated(reordered), ("metrics",))
-    assert_same(metrics, spark, weighted)
+    assert_same_of_every_kind(reordered, spark)
 
 
 @pytest.mark.parametrize(
@@ -188,8 +203,7 @@ def test_groups_that_ranges_would_scatter(
     total = sum(sm.read_score_counts(spark, str(tmp_path / str(part)), sizing) for part in range(3))
     assert isinstance(total, sm.ScoreCounts)
     assert total.cells is not None
-    metrics = tables(evaluated(total), ("metrics",))
-    assert_same(metrics, spark, weighted)
+    assert_same_of_every_kind(total, spark)
 
 
 def test_many_thresholds_are_counted_like_few(spark: SparkSession) -> None:
