@@ -6,6 +6,7 @@ import warnings
 from decimal import Decimal
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from prediction_tables import table
 from pyspark.ml.linalg import Vectors, VectorUDT
@@ -75,6 +76,7 @@ def forms(spark: SparkSession) -> DataFrame:
 
 ONE_COLUMN = [name for name in FORMS if not name.isdigit()]
 COLUMNS: list[Any] = [["0", "1", "2"], {0: "0", 1.0: "1", "2": "2"}]
+METRICS = ["roc_auc", "log_loss", "accuracy"]
 
 
 def test_labels_and_probabilities_of_every_type_are_the_same(spark: SparkSession) -> None:
@@ -106,11 +108,25 @@ def test_the_order_of_classes_is_the_one_given(spark: SparkSession) -> None:
         assert {(values[1], values[2]) for values in row[0]} == {(first, order.index(y))}
 
 
-def test_evaluations_of_every_form_are_the_same(spark: SparkSession) -> None:
-    frame = forms(spark)
-    expected = tables(sm.evaluate(frame, label="int", probabilities="array"), TABLES)
-    for label, given in (("string", "sparse"), ("decimal", "ints"), ("float", COLUMNS[1])):
-        assert_same_bits(tables(sm.evaluate(frame, label=label, probabilities=given), TABLES), expected)
+@pytest.fixture(scope="module")
+def of_arrays(spark: SparkSession) -> dict[str, pa.Table]:
+    """The evaluation of a label of integers and an array of probabilities."""
+    return tables(sm.evaluate(forms(spark), label="int", probabilities="array", metrics=METRICS), TABLES)
+
+
+@pytest.mark.parametrize(
+    ("label", "given"),
+    [
+        ("string", "sparse"),
+        pytest.param("decimal", "ints", marks=pytest.mark.slow),
+        pytest.param("float", COLUMNS[1], id="float-columns"),
+    ],
+)
+def test_evaluations_of_every_form_are_the_same(
+    spark: SparkSession, of_arrays: dict[str, pa.Table], label: str, given: Any
+) -> None:
+    found = sm.evaluate(forms(spark), label=label, probabilities=given, metrics=METRICS)
+    assert_same_bits(tables(found, TABLES), of_arrays)
 
 
 def test_booleans_are_classes(spark: SparkSession) -> None:
@@ -161,6 +177,10 @@ def bad(spark: SparkSession) -> DataFrame:
 
 
 EVERYTHING: dict[str, Any] = {"label": "y", "prediction": "guess", "probabilities": "p", "classes": [0, 1, 2]}
+OF_EVERY_KIND: dict[str, Any] = {
+    "top_k": [1, 2],
+    "metrics": ["roc_auc", "roc_auc_ovo", "log_loss", "accuracy", "recall", "top_k_accuracy_2"],
+}
 
 
 def test_bad_rows_are_an_error_that_counts_them_and_names_the_column(spark: SparkSession, bad: DataFrame) -> None:
@@ -181,14 +201,14 @@ def test_bad_rows_are_an_error_that_counts_them_and_names_the_column(spark: Spar
 
 def test_bad_rows_are_dropped_for_every_measure(spark: SparkSession, bad: DataFrame) -> None:
     with pytest.warns(sm.SparkMetricsWarning, match="Dropped rows that cannot be evaluated") as caught:
-        dropped = sm.evaluate(bad, invalid_rows="drop", top_k=[1, 2], **EVERYTHING)
+        dropped = sm.evaluate(bad, invalid_rows="drop", **OF_EVERY_KIND, **EVERYTHING)
     (message,) = [str(warning.message) for warning in caught if "Dropped" in str(warning.message)]
     counts, number = dropped.states.row_counts, {reason: len(rows) for reason, rows in BAD.items()}
     assert counts is not None
     assert counts.dropped == number
     assert (counts.read, counts.used) == (len(GOOD) + sum(number.values()), len(GOOD))
     assert all(f"{rows} x {reason}" in message for reason, rows in number.items())
-    expected = tables(sm.evaluate(bad.where("good"), top_k=[1, 2], **EVERYTHING), TABLES)
+    expected = tables(sm.evaluate(bad.where("good"), **OF_EVERY_KIND, **EVERYTHING), TABLES)
     assert_same_bits(tables(dropped, TABLES), expected)
     assert {row["rows"] for row in expected["metrics"].to_pylist()} == {len(GOOD)}
 
@@ -255,12 +275,12 @@ MISFITS: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "metrics of scores": (
         {"prediction": "guess", "metrics": ["roc_auc", "ks"]},
         sm.ConfigError,
-        "metrics: 'roc_auc', 'ks' need score, scores or probabilities",
+        "metrics: 'roc_auc', 'ks' cannot be had of the columns given",
     ),
     "metrics of classes": (
         {"score": "s", "metrics": ["cohen_kappa_linear"], "positive": "a"},
         sm.ConfigError,
-        "need prediction or probabilities",
+        "metrics: 'cohen_kappa_linear' cannot be had of the columns given",
     ),
     "costs": ({"prediction": "guess", "class_costs": {"a": 1}}, sm.ConfigError, "class_costs must be"),
     "three of two": (
