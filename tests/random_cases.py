@@ -20,7 +20,7 @@ from sizes import cases
 
 import sparkmetrics as sm
 
-CASES = cases(whole=300, first=80)
+CASES = cases(whole=300, first=60)
 LEVELS = {"total": (), "sex": ("sex",), "zone": ("zone",), "sex,zone": ("sex", "zone")}
 SEXES = {"f": "f", "NULL": '"NULL"', None: "NULL"}
 ZONES = {1: "1", -2: "-2", None: "NULL"}

@@ -24,7 +24,7 @@ import sparkmetrics as sm
 
 TITANIC = Path(__file__).parents[1] / "examples" / "titanic_predictions.csv"
 
-CASES = cases(whole=500, first=90)
+CASES = cases(whole=500, first=60)
 SEGMENT_TABLES = ("segment_auc", "segment_summary", "segment_gap")
 UNIT = Fraction(1, 2**90)
 """Every weight of the cases is a whole number of these, so that brute force adds and multiplies integers."""
@@ -83,7 +83,7 @@ def segment_text(value: str | None) -> str:
     return f"segment={'NULL' if value is None else value}"
 
 
-@pytest.fixture(scope="module", params=["unweighted", "weighted"])
+@pytest.fixture(scope="module", params=[pytest.param("unweighted", marks=pytest.mark.slow), "weighted"])
 def run(request: pytest.FixtureRequest, spark: SparkSession) -> Run:
     weighted = request.param == "weighted"
     rows = examples()
@@ -281,7 +281,9 @@ def test_titanic(titanic: sm.ScoreCounts) -> None:
     "as_rows",
     [pytest.param(False, id="offsets by broadcast", marks=pytest.mark.slow), pytest.param(True, id="offsets as rows")],
 )
-@pytest.mark.parametrize("weighted", [False, True], ids=["unweighted", "weighted"])
+@pytest.mark.parametrize(
+    "weighted", [pytest.param(False, marks=pytest.mark.slow), True], ids=["unweighted", "weighted"]
+)
 def test_pooling_of_crossed_segments(spark: SparkSession, weighted: bool, as_rows: bool) -> None:
     """One tuple is crowded and the other is not, at some levels and not at others; keys are dates, integers, nulls."""
     r = random.Random(5)
