@@ -261,7 +261,7 @@ def test_a_sum_among_the_predictions_is_refused(run: Run, tmp_path: Path) -> Non
 
 
 def test_days_that_do_not_fit_are_refused_with_the_difference(run: Run, tmp_path: Path) -> None:
-    code, _ = run("evaluate", "--run-date", str(DAYS[1]), columns={"positive": 0})
+    code, _ = run("evaluate", "--run-date", str(DAYS[1]), columns={"positive": 0}, evaluate={"levels": [[]]})
     assert code == cli.DONE
     code, said = run("merge", "--from", str(DAYS[0]), "--to", str(DAYS[1]))
     assert code == cli.BAD_INPUT

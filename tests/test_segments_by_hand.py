@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
-from results import tables
 from settings import session_settings
 
 import sparkmetrics as sm
@@ -41,7 +40,7 @@ class Found:
     def __init__(self, spark: SparkSession, rows: Sequence[tuple[Any, ...]], weight: str | None, *names: str) -> None:
         frame = spark.createDataFrame(rows, "case string, seg string, y int, p double, w double")
         ev = sm.evaluate(frame, by=["case"], segments=["seg"], label="y", score="p", weight=weight, levels="each")
-        self.tables: Mapping[str, Rows] = {name: table.to_pylist() for name, table in tables(ev, names).items()}
+        self.tables: dict[str, Rows] = {name: getattr(ev, name)().toArrow().to_pylist() for name in names}
 
     def of(self, table: str, case: str) -> Rows:
         """The rows of a case."""
