@@ -112,7 +112,7 @@ def test_collated_strings_are_no_keys(spark: SparkSession) -> None:
         sm.score_counts(frame, label="y", score="p", by=["odd"])
 
 
-@pytest.mark.parametrize("zone", ["UTC", "Europe/London"])
+@pytest.mark.parametrize("zone", [pytest.param("UTC", marks=pytest.mark.slow), "Europe/London"])
 def test_days_are_those_of_the_session_zone(spark: SparkSession, zone: str) -> None:
     instants = {"2023-05-22T22:30:00Z": (1, 0.9), "2023-05-22T23:30:00Z": (0, 0.1), "2023-05-23T01:00:00Z": (1, 0.2)}
     days = {"UTC": {"2023-05-22": 2, "2023-05-23": 1}, "Europe/London": {"2023-05-22": 1, "2023-05-23": 2}}

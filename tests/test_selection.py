@@ -30,7 +30,10 @@ def values(evaluation: sm.Evaluation) -> dict[tuple[Any, ...], tuple[Any, ...]]:
     return {tuple(r[c] for c in columns): (r["value"], r["lower"], r["upper"], r["reason"], r["rows"]) for r in found}
 
 
-@pytest.mark.parametrize("changes", [{}, {"prediction": "c"}], ids=["scores", "scores and classes"])
+@pytest.mark.parametrize(
+    "changes",
+    [pytest.param({}, id="scores", marks=pytest.mark.slow), pytest.param({"prediction": "c"}, id="scores and classes")],
+)
 def test_chosen_metrics_are_those_of_all(frame: DataFrame, changes: dict[str, Any]) -> None:
     every = values(sm.evaluate(frame, **ARGUMENTS, **changes))
     some = values(sm.evaluate(frame, **ARGUMENTS, **changes, metrics=CHOSEN))

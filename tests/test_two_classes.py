@@ -77,7 +77,7 @@ def test_one_class_has_four_cells(spark: SparkSession) -> None:  # B030, B031
                 assert found["recall", None, None, None]["reason"] == "no positives"
 
 
-@pytest.mark.parametrize("positive", [1, True])
+@pytest.mark.parametrize("positive", [1, pytest.param(True, marks=pytest.mark.slow)])
 def test_score_and_prediction_together(spark: SparkSession, positive: Any) -> None:
     rows = [(True, 0.9, 1), (False, 0.6, 0), (True, 0.3, 1), (False, 0.1, 1), (False, 0.4, 0)]
     frame = table(spark, rows, y=BooleanType(), s=DoubleType(), guess=IntegerType())
