@@ -7,13 +7,14 @@ LOCAL := $(VENV)/.local.stamp
 DEV := $(VENV)/.dev.stamp
 BENCH := $(VENV)/.bench.stamp
 # Numbers are made by the same plans on either kind of session; what differs is how a client builds and reads them.
-ON_CONNECT := $(addprefix tests/test_,common.py job.py)
+ON_CONNECT := tests/test_job.py
 ON_CONNECT_NIGHTLY := $(addprefix tests/test_,$(addprefix predictions_,types.py arguments.py labels.py rows.py keys.py \
-    names.py results.py) class_input.py two_classes.py class_measures.py class_counts.py class_reference.py \
+    names.py results.py) common.py class_input.py two_classes.py class_measures.py class_counts.py class_reference.py \
     saved_states.py gates.py catalog_tables.py terminal.py files.py days.py)
 # The half of the suite that is run beside the rest, so that two cores are busy.
 OTHER_HALF := $(addprefix tests/test_,bucket_properties.py direct.py multiclass.py multiclass_reference.py properties.py \
-    selection.py segments.py segments_by_hand.py saved_states.py gates.py catalog_tables.py column_names.py)
+    selection.py segments.py segments_by_hand.py small_groups.py saved_states.py gates.py catalog_tables.py \
+    column_names.py)
 # What takes longest, and most of the random cases, is for the night.
 QUICK := -m "not slow"
 PYTEST := $(RUN) -m pytest -p no:cacheprovider
@@ -30,7 +31,7 @@ test: $(DEV)
 	$(RUN) -m ruff format --check .
 	$(RUN) -m mypy
 	@mkdir -p build
-	@echo "One half of the suite, and beside it what users call on Spark Connect, then the other half (report follows):"
+	@echo "One half of the suite, and beside it the job on Spark Connect, then the other half (report follows):"
 	@{ SPARKMETRICS_TEST_SESSION=connect $(PYTEST) $(QUICK) $(ON_CONNECT) && $(PYTEST) $(QUICK) $(OTHER_HALF); } \
 	    > build/beside.log 2>&1 & beside=$$!; \
 	$(PYTEST) $(QUICK) $(addprefix --ignore=,$(OTHER_HALF)); here=$$?; \
