@@ -46,11 +46,11 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-def named(name: str | None) -> str | None:
-    """A path or name, which no file system takes with a character that ends texts."""
-    if "\0" in (name or ""):
-        raise ValueError(f"has a NUL character, found {name!r}")
-    return name
+def _without_nul(text: str | None) -> str | None:
+    """The text. Raises ValueError where it has the one character that no path and no name can have."""
+    if "\0" in (text or ""):
+        raise ValueError(f"has a NUL character, found {text!r}")
+    return text
 
 
 class PredictionsSection(Section):
@@ -69,10 +69,10 @@ class PredictionsSection(Section):
             raise ValueError("give either path or table")
         return self
 
-    @field_validator("path")
+    @field_validator("path", "table", "filter")
     @classmethod
-    def _named(cls, path: str | None) -> str | None:
-        return named(path)
+    def _text(cls, text: str | None) -> str | None:
+        return _without_nul(text)
 
     @field_validator("path", "filter")
     @classmethod
@@ -141,8 +141,8 @@ class OutputSection(Section):
 
     @field_validator("path", "table_prefix")
     @classmethod
-    def _named(cls, name: str | None) -> str | None:
-        return named(name)
+    def _text(cls, text: str | None) -> str | None:
+        return _without_nul(text)
 
     @model_validator(mode="after")
     def _one_place(self) -> OutputSection:
@@ -277,8 +277,9 @@ def _option_problems(config: Config) -> list[str]:
         problems.append(f"columns.by, columns.segments: {error}")
     lacking: dict[str, str] = {}
     try:
-        lacking = _source(config).lacking
-        problems += _gates(config)[1]
+        source = _source(config)
+        lacking = source.lacking
+        problems += _gates(config, source)[1]
     except ConfigError as error:
         problems.append(f"evaluate.{error}")
     if config.gates and "metrics" not in (config.output.tables or ["metrics"]):
@@ -292,15 +293,14 @@ def _option_problems(config: Config) -> list[str]:
 
 def gates_of(config: Config) -> tuple[Gate, ...]:
     """The gates of a config, in its order. Raises ConfigError as `parse` does."""
-    gates, problems = _gates(config)
+    gates, problems = _gates(config, _source(config))
     if problems:
         raise ConfigError("\n  ".join(problems))
     return gates
 
 
-def _gates(config: Config) -> tuple[tuple[Gate, ...], list[str]]:
+def _gates(config: Config, source: Source) -> tuple[tuple[Gate, ...], list[str]]:
     """The gates, and what is wrong with them. Raises ConfigError for what is wrong with the evaluation itself."""
-    source = _source(config)
     check_fit(source)
     return checked_gates(source, [section.model_dump() for section in config.gates])
 

@@ -9,7 +9,7 @@ from sparkmetrics.columns import listed
 from sparkmetrics.config import Config, gates_of
 from sparkmetrics.gates import check_values
 from sparkmetrics.ranges import Sizing
-from sparkmetrics.states import clean_predictions, scan_for
+from sparkmetrics.states import scan_for
 
 
 def described(config: Config, day: date, last: date | None = None) -> str:
@@ -25,10 +25,10 @@ def described(config: Config, day: date, last: date | None = None) -> str:
     sources.check_apart(on_day.predictions, output)
     store = job.open_store(spark, output, day, "dry run")
     predictions, files = sources.read_predictions(spark, on_day.predictions)
-    clean, classes = clean_predictions(predictions, **columns.model_dump(), classes=options.classes)
-    scan = scan_for(files, on_day.predictions.reader, clean, Sizing(), of_classes=classes is not None)
-    evaluation = job.planned(on_day, predictions)
-    store.check(lambda: job.frames_of(on_day, predictions))
+    evaluation, clean = job.planned(on_day, predictions)
+    of_classes = evaluation.states.classes is not None
+    scan = scan_for(files, on_day.predictions.reader, clean, Sizing(), of_classes=of_classes)
+    store.check(lambda: job.frames_of(on_day, evaluation))
     keys, checked, gates = evaluation.states.keys, evaluation.options, gates_of(config)
     check_values(gates, keys)
     tables = [*job.tables_of(evaluation, output), *(["gates"] if gates else [])]

@@ -34,8 +34,8 @@ TOLD: dict[str, DataType] = {
     **{"gate": IntegerType(), "name": _TEXT, "metric": _TEXT, "average": _TEXT, "class": _TEXT, "level": _TEXT},
     **{"threshold": _NUMBER, "at_threshold": _FLAG},
     **{"min": _NUMBER, "max": _NUMBER, "max_drop": _NUMBER, "min_ratio": _NUMBER, "max_ratio": _NUMBER},
-    **{"min_rows": LongType(), "interval": _FLAG, "rises": _FLAG},
-    # where it fails only beyond the interval: its quantile, and the metric's range
+    **{"min_rows": LongType(), "rises": _FLAG},
+    # where it fails only beyond the interval: its quantile, and the metric's range; NULL elsewhere
     **{"z": _NUMBER, "least": _NUMBER, "largest": _NUMBER},
     # the days of its reference, counted back from the run date, and how many need a value
     **{"is_median": _FLAG, "first_day": IntegerType(), "last_day": IntegerType(), "days_needed": IntegerType()},
@@ -69,14 +69,14 @@ def _told(position: int, gate: Gate, keys: Keys, run_date: date, unread: Mapping
         inside: {"named": name in named, "value": key_text(named.get(name), kind, name)}
         for name, inside, kind in zip(keys.names, keys.columns, keys.types, strict=True)
     }
-    same = ("name", "metric", "average", "level", "threshold", "at_threshold", "min_rows", "interval", "days_needed")
+    same = ("name", "metric", "average", "level", "threshold", "at_threshold", "min_rows", "z", "days_needed")
     bounds = ("min", "max", "max_drop", "min_ratio", "max_ratio")
     return {
         **{name: getattr(gate, name) for name in (*same, *bounds)},
         **values,
         "gate": position,
         "class": gate.class_,
-        "z": gate.z,
+        # Of other gates it may be infinite, which JSON does not have.
         **dict(zip(("least", "largest"), gate.scale if gate.interval else (None, None), strict=True)),
         # A metric whose lowest value is best gets worse by rising.
         "rises": gate.best == "lowest",

@@ -18,7 +18,7 @@ from sparkmetrics.metrics.intervals import quantile
 from sparkmetrics.metrics.known import known_metrics
 from sparkmetrics.metrics.registry import Best
 from sparkmetrics.options import MOST_ROWS
-from sparkmetrics.row_kinds import Source, chosen_kind, row_kinds
+from sparkmetrics.row_kinds import Source, chosen_kind, row_kinds, why_not
 
 MOST_DAYS = {"days_ago": 3650, "median_of": 366}
 """Furthest that a gate looks back: every day of a median is read."""
@@ -115,7 +115,8 @@ class Gate:
         """
         _check_metric(of, metric)
         named_class = None if class_ is None else _class(of, class_)
-        kinds = row_kinds(of, metric)
+        if not (kinds := row_kinds(of, metric)):
+            raise ConfigError(f"metric: {metric!r} {why_not(of, metric)}.")
         kind = chosen_kind(kinds, metric, average, named_class is not None, threshold)
         found, has_interval = kinds[kind]
         by, segments = dict(by or {}), dict(segments or {})

@@ -28,6 +28,7 @@ from sparkmetrics.lakes import LAKES, lake
 from sparkmetrics.ledger import Record
 from sparkmetrics.locks import LockedError
 from sparkmetrics.options import Options
+from sparkmetrics.predictions import Predictions
 from sparkmetrics.progress import Progress
 from sparkmetrics.ranges import Plan, Sizing
 from sparkmetrics.saved_states import loaded, saved
@@ -86,7 +87,7 @@ def evaluate_day(loaded_config: Config, day: date, progress: Progress | None = N
     progress.begin(len(schemas.RESULT_TABLES) + 3)
     progress.step("reading predictions")
     predictions, files = sources.read_predictions(spark, job.predictions)
-    store.check(lambda: frames_of(job, predictions))
+    store.check(lambda: frames_of(job, planned(job, predictions)[0]))
     before = sources.input_of(predictions, job.predictions.filter)
     with told(DataError, "Cannot read the predictions"):
         states = read_states(
@@ -191,8 +192,8 @@ def options_of(job: Config, keys: Keys) -> Options:
     return Options.make(keys, **job.evaluate.model_dump(exclude={"invalid_rows"}))
 
 
-def planned(job: Config, predictions: DataFrame) -> Evaluation:
-    """The evaluation of predictions as its plan and its columns are known before a row is read.
+def planned(job: Config, predictions: DataFrame) -> tuple[Evaluation, Predictions]:
+    """The evaluation of predictions as its plan and its columns are known before a row is read, and what it is of.
 
     The classes of an array or map of probabilities are looked for in its rows, where the config does not name them. Of
     predicted classes it is not known how many there are: it is taken that there are two. Of probabilities there are
@@ -214,7 +215,7 @@ def planned(job: Config, predictions: DataFrame) -> Evaluation:
         counts = class_counts_of(clean.frame.where(F.col("reason").isNull()), clean.keys, clean.weighted)
     states = States(clean.keys, scores, counts, positive=str(columns.positive))
     options = options_of(job, clean.keys)
-    return Evaluation(states, options if columns.probabilities is None else replace(options, metrics=None))
+    return Evaluation(states, options if columns.probabilities is None else replace(options, metrics=None)), clean
 
 
 def tables_of(evaluation: Evaluation, output: OutputSection) -> dict[str, Callable[[], DataFrame]]:
@@ -225,9 +226,8 @@ def tables_of(evaluation: Evaluation, output: OutputSection) -> dict[str, Callab
         raise ConfigError(f"output.{error}") from None
 
 
-def frames_of(job: Config, predictions: DataFrame) -> dict[str, DataFrame]:
-    """The tables that a run would write of scores and of two classes, for their columns."""
-    evaluation = planned(job, predictions)
+def frames_of(job: Config, evaluation: Evaluation) -> dict[str, DataFrame]:
+    """The tables that a run would write, as `planned` knows them, for their columns."""
     frames = {name: make() for name, make in tables_of(evaluation, job.output).items()}
     if job.output.save_counts:
         frames |= {name: frame.withColumn("run_id", F.lit("")) for name, frame in saved(evaluation.states).items()}

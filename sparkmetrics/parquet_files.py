@@ -78,20 +78,24 @@ def read_parquet(spark: SparkSession, path: str) -> DataFrame:
     return frame
 
 
-def whole_condition(condition: str) -> str:
-    """A SQL condition in brackets: of one that is cut off behind a word Spark would take the word for a name."""
-    return f"(\n{condition}\n)"
-
-
 def filtered(frame: DataFrame, condition: str, what: str, where: str) -> DataFrame:
     """The rows of a SQL condition. Raises DataError, with what it is and of what, where it does not fit."""
     try:
-        found = frame.where(whole_condition(condition))
+        found = _where(frame, condition)
         # A Connect session takes the schema for known, and analyses the filter only when asked something else.
         _ = found.isStreaming
     except SPARK_ERRORS as error:
         raise DataError(f"{what} does not fit {where}: {first_line(error)}") from error
     return found
+
+
+def _where(frame: DataFrame, condition: str) -> DataFrame:
+    """The rows of a SQL condition.
+
+    A condition alone may end in a word that Spark takes for a name (`a = 1 and`), one in brackets may close them.
+    """
+    _ = frame.where(condition)
+    return frame.where(f"(\n{condition}\n)")
 
 
 @dataclass(frozen=True)
@@ -213,10 +217,14 @@ class ParquetPath:
         typed = [F.col(quote(name)).cast(self.table.schema[name].dataType).alias(name) for name in names]
         try:
             values = self.table.sparkSession.createDataFrame(rows, text).select(F.col(quote(number)), *typed)
-            kept = values.where(whole_condition(condition)).select(F.col(quote(number))).collect()
-        except SPARK_ERRORS:
+            kept = _where(values, condition).select(F.col(quote(number))).collect()
+        except SPARK_ERRORS as error:
+            if "UNRESOLVED_COLUMN" in str(error):
+                raise NotExactError(
+                    f"the filter {condition!r} is not of the partition columns {listed(names)} alone"
+                ) from None
             raise NotExactError(
-                f"the filter {condition!r} is not of the partition columns {listed(names)} alone"
+                f"the filter {condition!r} fails on the partition columns {listed(names)}: {first_line(error)}"
             ) from None
         return [files[int(row[0])] for row in kept]
 

@@ -204,6 +204,7 @@ def merge(
 
     Raises
     ------
+    ConfigError : the output is among the predictions, or a day cannot be replaced whole there.
     DataError : days without saved counts, which are named; or a day is run again, or replaced, meanwhile.
     SchemaError : days whose counts do not fit together, with the difference.
     WriteError : the output cannot be written.
@@ -212,7 +213,8 @@ def merge(
     record = Record.begin(period.last, config.sha256(), job.versions())
     log.info("run %s: merge %s to %s", record.run_id, period.first, period.last)
     spark = session.get_session()
-    sources.check_apart(config.on(period.last).predictions, output)
+    for day in period:
+        sources.check_apart(config.on(day).predictions, output, "--output")
     store = job.open_store(spark, output, period.last, record.run_id)
     progress.begin(len(schemas.RESULT_TABLES) + 3)
     progress.step(f"reading the counts of {period.first} to {period.last}")

@@ -116,10 +116,19 @@ def check_fit(of: Source) -> None:
         raise ConfigError("classes and class_costs need prediction or probabilities: give one, or leave them out.")
     if lacking := [name for name in options.metrics or () if not row_kinds(of, name)]:
         had = [name for name in known_metrics(options.parameters) if row_kinds(of, name)]
-        raise ConfigError(
-            f"metrics: {listed(lacking)} cannot be had of the columns given (score, prediction, probabilities). These "
-            f"can: {listed(had, 100)}."
+        reasons = [why_not(of, name) for name in lacking]
+        told = (
+            f"{listed(name for name, why in zip(lacking, reasons, strict=True) if why == reason)} {reason}"
+            for reason in dict.fromkeys(reasons)
         )
+        raise ConfigError(f"metrics: {'; '.join(told)}. These can be had: {listed(had, 100)}.")
+
+
+def why_not(of: Source, name: str) -> str:
+    """Why an evaluation has no row of a metric."""
+    if of.classes and name in CLASS:
+        return "needs class_costs"
+    return "cannot be had of the columns given (score, scores, prediction, probabilities)"
 
 
 def _averages(metric: Metric) -> tuple[str, ...]:
@@ -129,10 +138,8 @@ def _averages(metric: Metric) -> tuple[str, ...]:
 def chosen_kind(
     kinds: Iterable[Kind], metric: str, average: str | None, of_class: bool, threshold: float | str | None
 ) -> Kind:
-    """The one kind of row that a gate asks for."""
+    """The one kind of row that a gate asks for, of some."""
     kinds = list(kinds)
-    if not kinds:
-        raise ConfigError(f"metric: {metric!r} cannot be had of the columns given (score, prediction, probabilities).")
     if threshold is not None and not isinstance(threshold, str):
         threshold = threshold + 0.0  # -0.0 is 0.0, as among the evaluation's
     fitting = [

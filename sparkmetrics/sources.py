@@ -42,15 +42,15 @@ def read_predictions(spark: SparkSession, source: PredictionsSection) -> tuple[D
     return filtered(frame, source.filter, f"predictions.filter {source.filter!r}", where), files
 
 
-def check_apart(source: PredictionsSection, output: OutputSection) -> None:
-    """Raises ConfigError where results would be written among the predictions, or over them."""
+def check_apart(source: PredictionsSection, output: OutputSection, what: str = "output.path") -> None:
+    """Raises ConfigError where results would be written among the predictions, or over them; `what` names the place."""
     if source.path is None or output.path is None:
         return
     over = [table for table in (*TABLES, RUNS) if is_inside(source.path, f"{output.path}/{table}")]
     if over or is_inside(output.path, source.path):
         raise ConfigError(
-            f"output.path {output.path!r} and predictions.path {source.path!r} overlap: results would be read as "
-            "predictions, or replace them. Name another output.path."
+            f"{what} {output.path!r} and predictions.path {source.path!r} overlap: results would be read as "
+            f"predictions, or replace them. Name another {what}."
         )
 
 

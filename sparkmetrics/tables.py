@@ -118,10 +118,10 @@ class Catalog:
             raise ConfigError(
                 f"{where}: give [[catalog.]database.]prefix, whose last part has letters, digits, _ and - alone."
             )
-        *parents, first = self.prefix.split(".")
+        *parents, beginning = self.prefix.split(".")
         with told(DataError, f"{where}: cannot look for its catalog"):
             catalog, kind = self._catalog(parents)
-        if catalog == SPARK_CATALOG and "-" in first:
+        if catalog == SPARK_CATALOG and "-" in beginning:
             raise ConfigError(f"{where}: names of tables in Spark's own catalog have letters, digits and _ alone.")
         if format == "parquet" and catalog != SPARK_CATALOG and ".iceberg." in kind:
             raise ConfigError(

@@ -169,13 +169,13 @@ def _compared(groups: DataFrame) -> DataFrame:
         .withColumn("limits", F.transform(F.array("now", "before"), lambda row: _limits(F.col("of"), row)))
         .withColumns(
             {
-                "highest": F.when(of["interval"], upper).otherwise(value),
-                "lowest": F.when(of["interval"], lower).otherwise(value),
+                "highest": F.when(of["z"].isNotNull(), upper).otherwise(value),
+                "lowest": F.when(of["z"].isNotNull(), lower).otherwise(value),
                 "worse": F.when(of["rises"], value - reference).otherwise(reference - value),
                 "share": ratio(value, reference),
             }
         )
-        .withColumn("surely_worse", F.when(of["interval"], beyond_noise).otherwise(worse))
+        .withColumn("surely_worse", F.when(of["z"].isNotNull(), beyond_noise).otherwise(worse))
     )
 
 
@@ -198,7 +198,7 @@ def _limits(of: Column, row: Column) -> Column:
 def _failures() -> list[Column]:
     """What each bound says where it is broken; NULL where it holds, is not given, or cannot be judged."""
     of, reference, share, surely_worse = (F.col(name) for name in ("of", "reference", "share", "surely_worse"))
-    value, interval, of_reference = F.col("now.value"), of["interval"], _text(reference, of["reference_name"])
+    value, interval, of_reference = F.col("now.value"), of["z"].isNotNull(), _text(reference, of["reference_name"])
 
     def where(broken: Column, *parts: Column | str) -> Column:
         return F.when(broken, _text("value ", value, *parts))
@@ -234,7 +234,7 @@ def _failures() -> list[Column]:
 def _doubts() -> list[Column]:
     """Why each bound cannot be judged; NULL where it can, or is not given."""
     of, now, before, reference = F.col("of"), F.col("now"), F.col("before"), F.col("reference")
-    day, interval, is_ratio = of["day"], of["interval"], of["min_ratio"].isNotNull() | of["max_ratio"].isNotNull()
+    day, interval, is_ratio = of["day"], of["z"].isNotNull(), of["min_ratio"].isNotNull() | of["max_ratio"].isNotNull()
     lacking = (
         F.when(of["is_median"], _text(of["few_days"], " (", F.col("days"), ")"))
         .when(of["unread"].isNotNull(), of["unread"])

@@ -130,8 +130,12 @@ BAD = [
         changed("evaluate", metrics=["f1_of_means", "ks", "cohen_kappa_linear"]),
         [
             "evaluate.metrics: 'f1_of_means', 'cohen_kappa_linear' cannot be had of the columns given",
-            "can: 'accuracy', ",
+            "can be had: 'accuracy', ",
         ],
+    ),
+    (
+        changed("columns", score=None, prediction="p") | {"evaluate": {"metrics": ["ks", "cohen_kappa_class_costs"]}},
+        ["metrics: 'ks' cannot be had of the columns given", "; 'cohen_kappa_class_costs' needs class_costs. These"],
     ),
     (changed("predictions", reader="fast"), ["predictions.reader", "found 'fast'"]),
     (changed("output", format="orc"), ["output.format", "'parquet', 'delta' or 'iceberg'", "found 'orc'"]),

@@ -256,7 +256,7 @@ def test_a_sum_among_the_predictions_is_refused(run: Run, tmp_path: Path) -> Non
     among = str(tmp_path / "predictions" / "sum")
     code, said = run("merge", "--month", "2026-11", "--allow-missing", "--output", among)
     assert code == cli.BAD_INPUT
-    assert "overlap: results would be read as predictions" in said
+    assert f"--output '{among}' and predictions.path" in said
     assert not Path(among).exists()
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import IntegerType, ShortType, StringType
+from settings import setting
 
 from sparkmetrics import schemas
 from sparkmetrics.columns import Keys
@@ -362,14 +363,9 @@ def test_without_keys_and_without_results(spark: SparkSession) -> None:
 def test_an_interval_of_no_width_is_certain_only_of_many_rows(spark: SparkSession) -> None:
     keys = Keys((BY,), (), (StringType(),))
     source, flat = Source(keys, Options.make(keys)), {"few": 3.0, "many": 3000.0}
-    perfect = [
-        total("roc_auc", 1.0, 1.0, 1.0, **{BY: name, "positives": 9e6, "negatives": size})
-        for name, size in flat.items()
-    ]
+    perfect = [total("roc_auc", 1.0, 1.0, 1.0, **{BY: k, "positives": 9e6, "negatives": n}) for k, n in flat.items()]
     fallen = [total("roc_auc", 0.8, 0.75, 0.84, **{BY: name, "rows": 1e6}) for name in flat]
-    constant = [
-        total("gini", 0.0, 0.0, 0.0, **{BY: name, "positives": size, "negatives": 9e6}) for name, size in flat.items()
-    ]
+    constant = [total("gini", 0.0, 0.0, 0.0, **{BY: k, "positives": n, "negatives": 9e6}) for k, n in flat.items()]
     gates = [
         Gate.make(source, name="fall", metric="roc_auc", days_ago=1, beyond="interval"),
         Gate.make(source, name="constant", metric="gini", min=0.4, beyond="interval"),
@@ -392,7 +388,8 @@ def test_what_is_judged_is_within_what_spark_can_compile(spark: SparkSession) ->
     """Beyond that it interprets the plan, and fills the log with what it could not compile: here it is an error."""
     gates = [Gate.make(SOURCE, metric="roc_auc", **WEEK, **INTERVAL), Gate.make(SOURCE, metric="recall", **AT, min=0.5)]
     judged = gate_table(metrics_of(spark, TODAY), KEYS, gates, lambda day: metrics_of(spark, BEFORE), RUN_DATE)
-    assert judged.groupBy("status").count().count() == 2
+    with setting(spark, "spark.sql.codegen.fallback", "false"):
+        assert {row["status"] for row in judged.collect()} == {PASSED, NOT_JUDGED}
 
 
 def test_the_limit_of_a_difference_is_newcombes() -> None:

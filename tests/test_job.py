@@ -256,6 +256,10 @@ BAD = {
         {"predictions": {"filter": "day = '{run_date}' and"}},
         ["predictions.filter \"day = '2026-11-29' and\" does not fit"],
     ),
+    "filter that closes what it did not open": (
+        {"predictions": {"filter": "p > 0) or (p < 1"}},
+        ["predictions.filter 'p > 0) or (p < 1' does not fit"],
+    ),
     "filter that fails on values": (
         {"predictions": {"filter": "cast(model as int) = 1"}},
         ["Cannot read the predictions, where 'cast(model as int) = 1' (predictions.filter): [CAST_INVALID_INPUT]"],

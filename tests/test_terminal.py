@@ -94,7 +94,7 @@ def test_a_dry_run_of_metrics_of_probabilities(spark: SparkSession, tmp_path: Pa
 
 
 @pytest.mark.parametrize("words", [["--dry-run"], []])
-def test_what_pyarrow_cannot_read_is_told_before_the_run(
+def test_what_pyarrow_cannot_read_is_an_error_of_runs_and_dry_runs(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str]
 ) -> None:
     arrow = {"path": str(folder / "predictions"), "reader": "arrow"}
