@@ -144,6 +144,7 @@ def test_hundreds_of_bad_configs(
         code = cli.main(["evaluate", "--config", str(path), "--run-date", "2026-11-29"])
         printed = capsys.readouterr()
         key = named.rpartition(".")[2] or named
+        key = key if key.isprintable() else repr(key)[1:-1]  # what cannot be seen is spelt out
         fine = code == cli.BAD_INPUT and printed.err.count("sparkmetrics: ") == 1 and key in printed.err
         fine = fine and not re.search(r"^  \S*\.(str|int|float|bool)\b", printed.err, re.MULTILINE)  # no type is a key
         if not fine or "Traceback" in printed.err or printed.out or len(printed.err) > 20_000:
