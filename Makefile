@@ -32,8 +32,8 @@ test: $(DEV)
 	$(RUN) -m mypy
 	@mkdir -p build
 	@echo "One half of the suite, and beside it the job on Spark Connect, then the other half (report follows):"
-	@{ SPARKMETRICS_TEST_SESSION=connect $(PYTEST) $(QUICK) $(ON_CONNECT) && $(PYTEST) $(QUICK) $(OTHER_HALF); } \
-	    > build/beside.log 2>&1 & beside=$$!; \
+	@{ SPARKMETRICS_TEST_SESSION=connect $(PYTEST) $(QUICK) $(ON_CONNECT); connect=$$?; \
+	    $(PYTEST) $(QUICK) $(OTHER_HALF); exit $$((connect + $$?)); } > build/beside.log 2>&1 & beside=$$!; \
 	$(PYTEST) $(QUICK) $(addprefix --ignore=,$(OTHER_HALF)); here=$$?; \
 	wait $$beside; beside=$$?; cat build/beside.log; \
 	exit $$((here + beside))

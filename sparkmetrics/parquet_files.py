@@ -82,8 +82,6 @@ def filtered(frame: DataFrame, condition: str, what: str, where: str) -> DataFra
     """The rows of a SQL condition. Raises DataError, with what it is and of what, where it does not fit."""
     try:
         found = _where(frame, condition)
-        # A Connect session takes the schema for known, and analyses the filter only when asked something else.
-        _ = found.isStreaming
     except SPARK_ERRORS as error:
         raise DataError(f"{what} does not fit {where}: {first_line(error)}") from error
     return found
@@ -94,8 +92,12 @@ def _where(frame: DataFrame, condition: str) -> DataFrame:
 
     A condition alone may end in a word that Spark takes for a name (`a = 1 and`), one in brackets may close them.
     """
-    _ = frame.where(condition)
-    return frame.where(f"(\n{condition}\n)")
+    found = frame
+    for text in (condition, f"(\n{condition}\n)"):
+        found = frame.where(text)
+        # A Connect session takes the schema for known, and analyses the condition only when asked something else.
+        _ = found.isStreaming
+    return found
 
 
 @dataclass(frozen=True)
