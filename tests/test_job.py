@@ -261,8 +261,8 @@ BAD = {
         ["predictions.filter 'p > 0) or (p < 1' does not fit"],
     ),
     "filter that fails on values": (
-        {"predictions": {"filter": "cast(model as int) = 1"}},
-        ["Cannot read the predictions, where 'cast(model as int) = 1' (predictions.filter): [CAST_INVALID_INPUT]"],
+        {"predictions": {"filter": "assert_true(p < 0) is null"}},
+        ["Cannot read the predictions, where 'assert_true(p < 0) is null' (predictions.filter): ", "is not true!"],
     ),
     "wrong filter": ({"predictions": {"filter": "nothing = 1"}}, ["predictions.filter 'nothing = 1' does not fit"]),
 }
