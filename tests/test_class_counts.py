@@ -124,7 +124,7 @@ def test_class_count_table(spark: SparkSession) -> None:
 
 
 def test_sums_of_weights_do_not_drift(spark: SparkSession) -> None:
-    rows = 1_000_000
+    rows = 4_000_000
     text = F.lit("a")
     frame = spark.range(0, rows, 1, 2).select(
         text.alias("class_label"), text.alias("class_prediction"), F.lit(0.1).alias("weight")
@@ -135,14 +135,14 @@ def test_sums_of_weights_do_not_drift(spark: SparkSession) -> None:
 
 
 def test_a_hundred_classes_in_one_plan(spark: SparkSession) -> None:
-    """10 groups of two `by` tuples, 100 x 100 cells each, at two levels."""
+    """30 groups of two `by` tuples, 100 x 100 cells each, at two levels."""
     keys = Keys(("model",), ("day",), (StringType(), IntegerType()))
     cell = F.col("id")
-    frame = spark.range(10 * 10_000).select(
+    frame = spark.range(30 * 10_000).select(
         (cell % 2).cast("string").alias("b0"),
-        (F.floor(cell / 2) % 5).cast("int").alias("s0"),
-        (F.floor(cell / 10) % 100).cast("string").alias("label"),
-        (F.floor(cell / 1_000) % 100).cast("string").alias("prediction"),
+        (F.floor(cell / 2) % 15).cast("int").alias("s0"),
+        (F.floor(cell / 30) % 100).cast("string").alias("label"),
+        (F.floor(cell / 3_000) % 100).cast("string").alias("prediction"),
         (F.abs(F.hash(cell)) % 10).cast("double").alias("count"),
         F.lit(1.0).alias("rows"),
     )
@@ -155,7 +155,7 @@ def test_a_hundred_classes_in_one_plan(spark: SparkSession) -> None:
     assert "SinglePartition" not in plan
     assert "CartesianProduct" not in plan
     found = by_key((row.asDict() for row in table.collect()), "b0", "s0")
-    assert {key[:2] for key in found} == {(b, s) for b in "01" for s in (None, *range(5))}
+    assert {key[:2] for key in found} == {(b, s) for b in "01" for s in (None, *range(15))}
     cells = frame.toPandas()
     for (model, day), group in [*cells.groupby(["b0", "s0"]), *(((b, None), g) for b, g in cells.groupby("b0"))]:
         n = np.zeros((100, 100))
